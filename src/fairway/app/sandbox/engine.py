@@ -27,7 +27,7 @@ from fairway.app.sandbox.commands import Applied, Commands
 from fairway.app.sandbox.journal import Journal
 from fairway.app.sandbox.runtimes import run_time
 from fairway.app.sandbox.store import Store
-from fairway.app.sandbox.world import InitialWorld, demo_round
+from fairway.app.sandbox.world import InitialWorld, demo_round, round_begin
 from fairway.app.view.frame import ClusterView, Frame, NodeUse
 from fairway.app.view.order import JobOrder, job_order
 from fairway.app.view.waiting import WaitingJob, waiting_jobs
@@ -114,7 +114,9 @@ class Sandbox:
         self._commands = Commands(self._cluster, self._journal)
         self._shown: tuple[int, Plan] | None = None
         """The last plan that was made to be looked at, and the generation of the state that it is of."""
-        self._expect(store.arrivals())
+        self._take_up_arrivals(store.arrivals())
+        if self._rounds:
+            self._plan_round()
         if policy is not None:
             with store.transaction():
                 store.set("policy", policy_text(policy))
@@ -293,6 +295,16 @@ class Sandbox:
             self._loop.plan(arrival.at, Rank.ARRIVAL, self._arrive, arrival)
         self._coming += len(arrivals)
 
+    def _take_up_arrivals(self, arrivals: list[LaterJob]) -> None:
+        """Expect the arrivals of a file.
+
+        What lies before its last instant has happened: earlier versions kept such arrivals by mistake, and would let
+        them happen again.
+        """
+        now = self._loop.now
+        self._arrived += [arrival.number for arrival in arrivals if arrival.at < now]
+        self._expect([arrival for arrival in arrivals if arrival.at >= now])
+
     def _arrive(self, arrival: LaterJob) -> None:
         self._arrived.append(arrival.number)
         self._coming -= 1
@@ -300,14 +312,18 @@ class Sandbox:
             self._commands.apply([read(raw) for raw in arrival.objects])
         except InputError as error:
             self._journal.note(self._loop.now, "refused", str(error))
-        if not self._coming and self._rounds:
-            self._begin_round()
 
-    def _begin_round(self) -> None:
-        """The demo's jobs have all come: they come again, under other names."""
-        self._announced = demo_round(self._rounds)
-        self._rounds += 1
-        self._expect(self._announced)
+    def _plan_round(self) -> None:
+        self._loop.plan(round_begin(self._rounds), Rank.ARRIVAL, self._begin_round, self._rounds)
+
+    def _begin_round(self, number: int) -> None:
+        """The demo's jobs come again, under other names."""
+        now = self._loop.now
+        begun = [arrival._replace(at=max(arrival.at, now)) for arrival in demo_round(number)]
+        self._rounds = number + 1
+        self._announced += begun
+        self._expect(begun)
+        self._plan_round()
 
     def _ended(self, job: SimJob) -> None:
         self._journal.ended(self._loop.now, job)
@@ -330,10 +346,10 @@ class Sandbox:
         store, journal = self._store, self._journal
         with store.transaction():
             store.write_objects(self._changed.taken())
-            store.remove_arrivals(self._arrived)
+            store.add_arrivals(self._announced)
+            store.remove_arrivals(self._arrived)  # after they are added: a job may be announced and come in one step
             store.add_happenings(journal.happenings)
             store.add_outcomes(journal.outcomes)
-            store.add_arrivals(self._announced)
             store.set("rounds", str(self._rounds))
             planned = self._scheduler.next_cycle
             store.set("cycles", msgspec.json.encode([] if planned is None else [planned]).decode())

@@ -30,6 +30,8 @@ POLICY = Path(__file__).parent / "policy.yaml"
 """What applies to a sandbox of files where none is given."""
 ROUND: Micros = 3 * 3600 * SECOND
 """The demo's jobs come again after this time."""
+MAX_ROUND_JOBS = 1_000_000
+"""Arrivals of round `n` are numbered from `n` times this, so that no number is ever used twice."""
 
 
 class InitialWorld(NamedTuple):
@@ -55,7 +57,7 @@ def demo_world() -> InitialWorld:
 def demo_round(number: int) -> list[LaterJob]:
     """The jobs of the demo, as they come in its round of this number; those of later rounds have other names.
 
-    A round begins when all jobs of the one before have come, so the numbers of its arrivals are free again.
+    The last jobs of a round come when the next one has begun: their gaps are random.
     """
     scenario = demo_scenario()
     nodes = load([str(scenario.resolve(name)) for name in scenario.file.cluster.manifests]).objects
@@ -64,8 +66,13 @@ def demo_round(number: int) -> list[LaterJob]:
     prefix = f"r{number + 1}-" if number else ""
     return [
         LaterJob(arrival.at + number * ROUND, [written(thing) for thing in _objects(arrival.make(), prefix)], place)
-        for place, arrival in enumerate(heapq.merge(*streams, key=lambda arrival: arrival.at))
+        for place, arrival in enumerate(heapq.merge(*streams, key=lambda arrival: arrival.at), number * MAX_ROUND_JOBS)
     ]
+
+
+def round_begin(number: int) -> Micros:
+    """When the demo's round of this number begins."""
+    return demo_scenario().start + number * ROUND
 
 
 def files_world(objects: Iterable[ApiObject], now: Micros) -> InitialWorld:
