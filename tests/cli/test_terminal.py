@@ -107,7 +107,7 @@ def test_nothing_is_printed_elsewhere() -> None:
             r"click\.(s?echo|prompt|confirm)|\bConsole\(|std(out|err)\.write|print_exception", file.read_text()
         )
     ]
-    assert found == ["cli/output.py", "web/page_log.py"]
+    assert found == ["app/live/log_stream.py", "cli/output.py"]
 
 
 # -- every textual position of every command's input ---------------------------------------------------------------

@@ -7,7 +7,7 @@ import pytest
 
 from fairway.app.live.logs import RunLog
 from fairway.web import answers
-from fairway.web.page_log import forward_library_logs, printable, to_file
+from fairway.web.page_log import forward_server_logs, printable, to_file
 from support.objects import node, pod, queue
 from support.sandboxes import made
 from support.web_pages import TOKEN, AskedPage
@@ -82,12 +82,12 @@ def test_errors_of_views_are_logged_and_the_page_goes_on(page):
 
 def test_what_the_web_server_says_goes_to_the_log():
     lines: list[str] = []
-    forward_library_logs(RunLog(write=lines.append))
-    forward_library_logs(RunLog(write=lines.append))
+    forward_server_logs(RunLog(write=lines.append))
+    forward_server_logs(RunLog(write=lines.append))
     logging.getLogger("uvicorn.error").warning("Invalid HTTP request received.")
     logging.getLogger("uvicorn.error").info("Started")
     assert len(lines) == 1
-    assert 'web server source=uvicorn.error why="Invalid HTTP request received."' in lines[0]
+    assert 'message of a library source=uvicorn.error why="Invalid HTTP request received."' in lines[0]
 
 
 def test_a_log_file_is_bounded_and_its_owner_s_alone(tmp_path):

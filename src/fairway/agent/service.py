@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import signal
 from collections.abc import Coroutine, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,8 @@ from fairway.api.devices import ResourceClaim, ResourceSlice
 from fairway.api.kinds import KINDS
 from fairway.api.meta import OwnerReference
 from fairway.app.live.health import HealthServer
-from fairway.app.live.logs import RunLog
+from fairway.app.live.logs import RunLog, forward_library_logs
+from fairway.app.stopping import finished_before_stop, stop_signals
 from fairway.errors import ApiError, InputError, PrepareError
 from fairway.kube.http.client import ApiClient
 from fairway.kube.reading.served import find_served
@@ -78,31 +79,18 @@ class NodeAgent:
 
     async def run(self) -> int:
         self._stop = asyncio.Event()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            with contextlib.suppress(ValueError, RuntimeError):  # only the main thread gets signals
-                asyncio.get_running_loop().add_signal_handler(number, self.stop)
+        forward_library_logs(self._log, "asyncio")
+        with stop_signals(partial(asyncio.get_running_loop().call_soon_threadsafe, self.stop)):
+            return await self._run()
+
+    async def _run(self) -> int:
         settings = self._settings
         self._plugins = PluginRegistry(settings.plugin_folder, self._changed, self._log, grace=settings.plugin_grace)
         tasks: list[asyncio.Task[None]] = []
         try:
-            await self._client.check()
-            node = await self._node()
-            version = await self._api_version()
-            publisher = self._publisher(node, version)
-            if version and not settings.dry_run:
-                await self._start_driver(version)
-            self._look()
-            if settings.http_address:
-                await self.health.start(settings.http_address)
-            await self._plugins.start()
-            jobs = [self._plugins.keep(), self._refresh(), self._forget_old(publisher)]
-            if self._driver is not None:
-                jobs.append(self._driver.keep())
-            if self._loop is not None:
-                jobs.append(self._loop.run())
-            tasks = [asyncio.create_task(self._guarded(job)) for job in jobs]
-            self._log.info("agent started", node=settings.node, driver=settings.driver, publish=self._how(version))
-            await self._stop.wait()
+            if await finished_before_stop(self._begin(), self._stop):
+                tasks = [asyncio.create_task(self._guarded(job)) for job in self._jobs()]
+                await self._stop.wait()
         finally:
             for task in tasks:
                 task.cancel()
@@ -117,6 +105,30 @@ class NodeAgent:
             return FAILED
         self._log.info("stopped")
         return 0
+
+    async def _begin(self) -> None:
+        """Learn about the node and the server, and open the sockets."""
+        await self._client.check()
+        node = await self._node()
+        version = await self._api_version()
+        self._published_by = self._publisher(node, version)
+        if version and not self._settings.dry_run:
+            await self._start_driver(version)
+        self._look()
+        if self._settings.http_address:
+            await self.health.start(self._settings.http_address)
+        await self._plugins.start()
+        settings = self._settings
+        self._log.info("agent started", node=settings.node, driver=settings.driver, publish=self._how(version))
+
+    def _jobs(self) -> list[Coroutine[Any, Any, None]]:
+        """What goes on until the end."""
+        jobs = [self._plugins.keep(), self._refresh(), self._forget_old(self._published_by)]
+        if self._driver is not None:
+            jobs.append(self._driver.keep())
+        if self._loop is not None:
+            jobs.append(self._loop.run())
+        return jobs
 
     def stop(self) -> None:
         self._stop.set()

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from fairway.cli.output import log_line
+from fairway.cli.output import program_log
 
 _FOLDER = click.Path(path_type=Path)
 
@@ -83,12 +83,11 @@ def command(kubeconfig: str | None, context: str | None, log_format: str, log_le
     except ModuleNotFoundError as error:
         raise InputError(f"{error.name} is not installed, expected: pip install 'fairway[agent]'") from None
     from fairway.agent.settings import check_settings
-    from fairway.app.live.logs import RunLog
     from fairway.kube.server.configuration import find_connection
 
     settings = check_settings({name: value for name, value in flags.items() if value is not None})
     connection = find_connection(kubeconfig, context)
-    log = RunLog(log_format, log_level, write=log_line)
+    log = program_log(log_format, log_level)
     try:
         status = asyncio.run(NodeAgent(settings, connection, log).run())
     except ApiError as error:

@@ -13,12 +13,14 @@ from __future__ import annotations
 import io
 import os
 import sys
+import threading
 from collections.abc import Sequence
+from contextlib import suppress
 
 import click
 
 from fairway.cli.lazy import Options
-from fairway.cli.output import echo
+from fairway.cli.output import echo, last_words
 
 PROGRAM = "fairway"
 
@@ -28,6 +30,9 @@ INTERNAL_ERROR = 70
 INTERRUPTED = 130
 PIPE_CLOSED = 141
 
+LAST_FLUSH = 1.0
+"""Seconds for buffered output of a program that was told to stop."""
+
 
 class CheckFailed(Exception):  # noqa: N818 - a verdict on what was checked
     """What the user asked to have checked does not hold; the text says why."""
@@ -36,11 +41,12 @@ class CheckFailed(Exception):  # noqa: N818 - a verdict on what was checked
 def run(command: click.Command, arguments: Sequence[str]) -> int:
     """Run `command` and return the exit code. Nothing is raised."""
     options, code = Options(), 0
+    _open_standard_streams()
     _show_what_cannot_be_encoded()
     try:
         code = _invoke(command, list(arguments), options)
         if sys.stdout is not None:
-            sys.stdout.flush()
+            _flush(options, code)
     except BrokenPipeError:
         _forget_output()
         return PIPE_CLOSED
@@ -64,7 +70,7 @@ def _invoke(command: click.Command, arguments: list[str], options: Options) -> i
         _show(error)
         return BAD_INPUT
     except (KeyboardInterrupt, EOFError, click.Abort):
-        echo("Interrupted.", err=True)
+        last_words("Interrupted.", options)
         return INTERRUPTED
     except BrokenPipeError:
         raise
@@ -112,6 +118,35 @@ def _show(error: click.ClickException) -> None:
     text = io.StringIO()
     error.show(file=text)
     echo(text.getvalue(), err=True, nl=False)
+
+
+def _open_standard_streams() -> None:
+    """A standard stream that is closed gets /dev/null: the next file or socket would take its number otherwise, and be
+    written to or read from as if it were the stream.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDONLY if number == 0 else os.O_WRONLY)  # the lowest number that is free
+            os.set_inheritable(number, True)
+
+
+def _flush(options: Options, code: int) -> None:
+    """Write what is buffered. A program that was told to stop does not wait for a reader that does not read."""
+    if not options.stopped:
+        sys.stdout.flush()
+        return
+    flushing = threading.Thread(target=_flush_quietly, daemon=True)
+    flushing.start()
+    flushing.join(LAST_FLUSH)
+    if flushing.is_alive():  # it holds the lock of the buffer, which the interpreter needs at a regular exit
+        os._exit(code)
+
+
+def _flush_quietly() -> None:
+    with suppress(OSError, ValueError):
+        sys.stdout.flush()
 
 
 def _show_what_cannot_be_encoded() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from fairway.cli.output import log_line
+from fairway.cli.output import program_log
 
 
 @click.command(
@@ -28,6 +28,18 @@ Examples:
 )
 @click.option("--lease-namespace", metavar="NAME", help="Of the lease; default the service account's or context's.")
 @click.option("--lease-name", metavar="NAME", help="Of the lease.  [default: fairway-fleet]")
+@click.option(
+    "--stall-timeout",
+    type=float,
+    metavar="SECONDS",
+    help="Warn when work is pending and no cycle has finished for this long.  [default: 30; 0: never]",
+)
+@click.option(
+    "--unhealthy-after",
+    type=float,
+    metavar="SECONDS",
+    help="Fail /healthz when work is pending and no cycle has finished for this long.  [default: 300; 0: never]",
+)
 @click.option("--http-address", metavar="HOST:PORT", help="Of /healthz, /readyz and /metrics.  [default: :10260]")
 @click.option("--log-format", type=click.Choice(["text", "json"]), help="Of lines on standard error.  [default: text]")
 @click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), help="[default: info]")
@@ -44,7 +56,6 @@ def command(**flags: Any) -> None:
     except ModuleNotFoundError as error:
         raise InputError(f"{error.name} is not installed, expected: pip install 'fairway[kube]'") from None
     from fairway.app.hub.settings import FleetSettings
-    from fairway.app.live.logs import RunLog
     from fairway.kube.server.configuration import find_connection
 
     try:
@@ -52,7 +63,7 @@ def command(**flags: Any) -> None:
     except msgspec.ValidationError as error:
         raise InputError(f"flags: {error}") from None
     connection = find_connection(settings.kubeconfig, settings.context)
-    log = RunLog(settings.log_format, settings.log_level, write=log_line)
+    log = program_log(settings.log_format, settings.log_level)
     click.get_current_context().exit(asyncio.run(FleetController(settings, connection, log).run()))
 
 

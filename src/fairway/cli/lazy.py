@@ -27,6 +27,8 @@ class Options:
         """The objects are those of a live cluster: `kubeconfig` and `context` say which."""
         self.kubeconfig: str | None = None
         self.context: str | None = None
+        self.stopped = False
+        """The program was told to stop: output that nobody reads must not keep it."""
         self.set_aside = 0
         """Objects that `--skip-invalid` has set aside so far."""
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from rich.segment import Segment
     from rich.table import Table
 
+    from fairway.app.live.logs import RunLog
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 FORMATS = ("table", "json", "yaml")
@@ -55,8 +57,34 @@ def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:
 
 
 def log_line(text: str) -> None:
-    """A line of a log, in one write: lines of two threads do not mix. Escaped so that JSON stays JSON."""
-    click.echo(_OBEYED.sub(lambda found: json_escape(found[0]), text) + "\n", err=True, nl=False)
+    """A line of a log, which never blocks and never raises. Escaped so that JSON stays JSON."""
+    from fairway.app.live.log_stream import standard_error
+
+    standard_error(_OBEYED.sub(lambda found: json_escape(found[0]), text))
+
+
+def last_words(text: str, options: Options | None = None) -> None:
+    """A message of a program that is stopping, to standard error. No stream that is closed, broken or full holds up
+    such a program from here on.
+    """
+    from fairway.app.live.log_stream import standard_error
+
+    context = click.get_current_context(silent=True)
+    options = options or (context.find_object(Options) if context else None)
+    if options is not None:
+        options.stopped = True
+    standard_error(escaped(text))
+    standard_error.flush()
+
+
+def program_log(form: str, level: str) -> RunLog:
+    """The log of a long-running program, on standard error."""
+    from fairway.app.live.log_stream import standard_error
+    from fairway.app.live.logs import RunLog
+
+    log = RunLog(form, level, write=log_line)
+    standard_error.describe_dropped = log.dropped_line
+    return log
 
 
 def warn(text: str) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from fairway.cli.output import echo, log_line
+from fairway.cli.output import echo, program_log
 
 if TYPE_CHECKING:
     from fairway.app.live.logs import RunLog
@@ -55,6 +55,18 @@ Examples:
 )
 @click.option("--record", metavar="DIR", help="Record every cycle there, for `fairway replay`.")
 @click.option("--record-megabytes", type=int, metavar="N", help="Of the recording, at most.  [default: 1024]")
+@click.option(
+    "--stall-timeout",
+    type=float,
+    metavar="SECONDS",
+    help="Warn when work is pending and no cycle has finished for this long.  [default: 30; 0: never]",
+)
+@click.option(
+    "--unhealthy-after",
+    type=float,
+    metavar="SECONDS",
+    help="Fail /healthz when work is pending and no cycle has finished for this long.  [default: 300; 0: never]",
+)
 @click.option("--http-address", metavar="HOST:PORT", help="Of health, metrics and /debug.  [default: :10259]")
 @click.option("--web", metavar="HOST:PORT", help="Serve the page there; on a loopback address with a token.")
 @click.option(
@@ -84,13 +96,12 @@ def command(config: str | None, **flags: Any) -> None:
         from fairway.app.live.service import LiveScheduler
     except ModuleNotFoundError as error:
         raise InputError(f"{error.name} is not installed, expected: pip install 'fairway[kube]'") from None
-    from fairway.app.live.logs import RunLog
     from fairway.app.live.settings import read_settings
     from fairway.kube.server.configuration import find_connection
 
     settings = read_settings(config, _given(flags))
     connection = find_connection(settings.kubeconfig, settings.context)
-    log = RunLog(settings.log_format, settings.log_level, write=log_line)
+    log = program_log(settings.log_format, settings.log_level)
     with _page(settings, connection, log) as pipe:
         code = asyncio.run(LiveScheduler(settings, connection, log, viewer=pipe).run())
     click.get_current_context().exit(code)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fairway.cli import inputs
-from fairway.cli.output import echo, log_line, one_line
+from fairway.cli.output import echo, last_words, log_line, one_line
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -131,23 +131,22 @@ def _new_world(files: tuple[str, ...], policy: Policy | None) -> Callable[[], tu
 
 
 def _run(sandbox: Sandbox, speed: Fraction, port: int | None, allow_actions: bool) -> None:
-    import signal
-
     from fairway.app.sandbox import place
     from fairway.app.sandbox.pace import Runner
+    from fairway.app.stopping import interrupt, stop_signals
 
     with ExitStack() as stack:
+        stack.enter_context(stop_signals(interrupt))
         stack.callback(sandbox.close)
         runner = Runner(sandbox, speed)
         address = _serve(stack, sandbox, runner, port, allow_actions)
         runner.start()
         stack.callback(runner.stop)
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
         watch = _watch_screen if _has_screen() else _watch_lines
         with suppress(KeyboardInterrupt):
             watch(sandbox, runner, address)
     again = "" if sandbox.path == str(place.default_state()) else f" --state {sandbox.path}"
-    echo(f"Stopped. State saved to {sandbox.path}; run `fairway sandbox{again}` to resume.", err=True)
+    last_words(f"Stopped. State saved to {sandbox.path}; run `fairway sandbox{again}` to resume.")
 
 
 def _serve(stack: ExitStack, sandbox: Sandbox, runner: Runner, port: int | None, allow_actions: bool) -> str:
@@ -189,10 +188,13 @@ def _has_screen() -> bool:
 
 
 def _watch_screen(sandbox: Sandbox, runner: Runner, url: str) -> None:
+    from fairway.app.stopping import stop_signals
     from fairway.cli.screen.view import ClusterScreen
+    from fairway.cli.terminal_mode import restorer
 
     shown = ClusterScreen(sandbox, "Fairway sandbox", url, runner)
-    shown.run(mouse=False)  # the mouse stays the terminal's own: it selects and copies
+    with stop_signals(shown.stop, restorer()):
+        shown.run(mouse=False)  # the mouse stays the terminal's own: it selects and copies
     if shown.failure is not None:
         raise shown.failure
 

@@ -34,11 +34,11 @@ def command(recording: str, cycle: int | None, port: int, opens: bool) -> None:
     Every cycle is decided again, so what the page says of jobs, shares and evictions is what was so. Of a report (a
     folder of simulate --out or diff --out) the address of its page is printed: it needs no server.
     """
-    import signal
     from contextlib import suppress
     from pathlib import Path
     from threading import Event
 
+    from fairway.app.stopping import interrupt, stop_signals
     from fairway.errors import InputError
 
     report = report_page(Path(recording))
@@ -55,17 +55,16 @@ def command(recording: str, cycle: int | None, port: int, opens: bool) -> None:
         from fairway.web.recording import recorded
     except ModuleNotFoundError as error:
         raise InputError(f"{error.name} is not installed, expected: pip install 'fairway[web]'") from None
-    page = LoopbackPage(recorded(Path(recording), cycle), port, new_token())
-    page.start()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        echo(f"Page at {page.address}; Ctrl-C stops it")
-        if opens:
-            _open(page.address)
-        with suppress(KeyboardInterrupt):
+    with stop_signals(interrupt), suppress(KeyboardInterrupt):
+        page = LoopbackPage(recorded(Path(recording), cycle), port, new_token())
+        page.start()
+        try:
+            echo(f"Page at {page.address}; Ctrl-C stops it")
+            if opens:
+                _open(page.address)
             Event().wait()
-    finally:
-        page.stop()
+        finally:
+            page.stop()
 
 
 def report_page(given: Path) -> Path | None:

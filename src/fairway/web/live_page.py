@@ -10,6 +10,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from ipaddress import ip_address
 from typing import Any
 
@@ -18,6 +19,7 @@ import msgspec
 from fairway.api.kinds import KINDS, ApiObject
 from fairway.api.policy import default_policy, parse_policy
 from fairway.app.live.logs import RunLog
+from fairway.app.stopping import interrupt, stop_signals
 from fairway.app.view.history_ring import IN_MEMORY, HistoryRing
 from fairway.app.view.mirror import CycleReport, Mirror
 from fairway.app.view.scheduler_page import NO_FACTS, ProgramFacts
@@ -168,14 +170,17 @@ def is_loopback(host: str) -> bool:
 
 def main() -> None:
     os.nice(NICE)
+    with stop_signals(interrupt), suppress(KeyboardInterrupt):
+        _serve()
+
+
+def _serve() -> None:
     settings = msgspec.json.decode(sys.stdin.buffer.readline(), type=LivePageSettings)
     page = LivePage(settings)
     page.start()
     try:
         for line in sys.stdin.buffer:
             page.take(line)
-    except KeyboardInterrupt:
-        pass
     finally:
         page.stop()
 

@@ -6,27 +6,25 @@ request in it: tokens and cookies are cut from whatever an error says.
 
 from __future__ import annotations
 
-import logging
 import os
 import secrets
-import sys
 import traceback
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from starlette.requests import Request
 
-from fairway.app.live.logs import RunLog
+from fairway.app.live.log_stream import standard_error
+from fairway.app.live.logs import RunLog, forward_library_logs
 
 MOST_BYTES = 1 << 20
 """Of a log file; what comes then is dropped."""
 SHORTEST_SECRET = 6
 CUT = "(secret)"
-_LIBRARIES = ("uvicorn.error", "asyncio")
 
 
 def to_standard_error(line: str) -> None:
-    sys.stderr.write(printable(line) + "\n")
+    standard_error(printable(line))
 
 
 def to_file(path: Path, most: int = MOST_BYTES) -> Callable[[str], None]:
@@ -77,23 +75,6 @@ def report_error(log: RunLog, request: Request, error: BaseException, hidden: It
     return reference
 
 
-class _Forwarding(logging.Handler):
-    def __init__(self, log: RunLog) -> None:
-        super().__init__(logging.WARNING)
-        self._log = log
-
-    def emit(self, record: logging.LogRecord) -> None:
-        error = record.exc_info[1] if isinstance(record.exc_info, tuple) else None
-        fields = {} if error is None else {"traceback": text_of(error)}
-        say = self._log.error if record.levelno >= logging.ERROR else self._log.warning
-        say("web server", source=record.name, why=record.getMessage(), **fields)
-
-
-def forward_library_logs(log: RunLog) -> None:
-    """What uvicorn and asyncio say goes to the log too, and nowhere else: a screen may have the terminal."""
-    for name in _LIBRARIES:
-        logger = logging.getLogger(name)
-        for handler in [one for one in logger.handlers if isinstance(one, _Forwarding)]:
-            logger.removeHandler(handler)
-        logger.addHandler(_Forwarding(log))
-        logger.propagate = False
+def forward_server_logs(log: RunLog) -> None:
+    """Warnings of uvicorn and asyncio go to the page's log."""
+    forward_library_logs(log, "uvicorn.error", "asyncio")

@@ -15,7 +15,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from fairway.app.live.logs import RunLog
 from fairway.errors import InputError
 from fairway.web.guard import MOST_HEADER_BYTES
-from fairway.web.page_log import forward_library_logs
+from fairway.web.page_log import forward_server_logs
 
 HOST = "127.0.0.1"
 MOST_CONNECTIONS = 600
@@ -85,7 +85,7 @@ class PageServer:
 
     def __init__(self, app: ASGIApp, port: int, log: RunLog, host: str = HOST) -> None:
         """InputError where the port is taken."""
-        forward_library_logs(log)
+        forward_server_logs(log)
         try:
             self._socket = socket.create_server((host, port), family=_family(host), backlog=256)
         except OSError as error:

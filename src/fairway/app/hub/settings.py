@@ -21,6 +21,10 @@ class FleetSettings(msgspec.Struct, rename="camel", frozen=True, forbid_unknown_
     connections: Annotated[int, Meta(ge=1, le=1000)] = 32
     """Requests that write at the same time."""
     leader_election: LeaderElection = LeaderElection(name="fairway-fleet")
+    stall_timeout: Span = 30.0
+    """With work pending and no cycle finished for this long, a warning shows the stack; 0: never."""
+    unhealthy_after: Span = 300.0
+    """With work pending and no cycle finished for this long, `/healthz` fails; 0: never."""
     http_address: str = ":10260"
     """Of /healthz, /readyz and /metrics, as `host:port`; "" serves none."""
     log_format: Literal["text", "json"] = "text"

@@ -80,6 +80,10 @@ class ProgramMetrics:
         self.objects = gauge("fairway_listed_objects", "Objects in the last list, by kind.", "kind")
         self.leads = gauge("fairway_leader", "1 if this replica decides.")
         self.ready = gauge("fairway_ready", "1 if all kinds were listed.")
+        self.stalls = counter("fairway_stalls", "Times that scheduling stood still for longer than the stall timeout.")
+        self.stalled_seconds = gauge(
+            "fairway_stalled_seconds", "Time since the last progress while scheduling stands still; else 0."
+        )
         self.events_dropped = gauge("fairway_events_dropped_total", "Events that were not written for lack of time.")
 
     def text(self) -> bytes:

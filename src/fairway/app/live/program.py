@@ -8,9 +8,7 @@ server.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import gc
-import signal
 import socket
 import sys
 import threading
@@ -25,9 +23,11 @@ from uuid import uuid4
 from fairway.api.kinds import Kind
 from fairway.app.live.election import LeaderElection
 from fairway.app.live.health import HealthServer
-from fairway.app.live.logs import RunLog
+from fairway.app.live.logs import RunLog, forward_library_logs
 from fairway.app.live.metrics import ProgramMetrics
 from fairway.app.live.observing import ReadingObserver, RequestObserver
+from fairway.app.live.watchdog import StallWatchdog
+from fairway.app.stopping import finished_before_stop, stop_signals
 from fairway.clock import wall_clock
 from fairway.kube.http.client import ApiClient
 from fairway.kube.lease.keeper import LeaseKeeper
@@ -40,8 +40,10 @@ from fairway.kube.writing.loop_thread import Courier, LoopThread
 from fairway.kube.writing.ready_writes import WriteRank
 from fairway.kube.writing.write_queue import WriteQueue
 
-FINISH = 20.0
-"""Seconds that writes have to end after the signal to stop; a pod has 30 by default."""
+FINISH = 15.0
+"""Seconds that the last cycle and its writes have to end after the signal to stop; a pod has 30 by default."""
+LAST_CYCLE = 5.0
+"""Seconds of these that the cycle may take. A plan that comes later is not carried out, and nothing is lost by it."""
 FINISH_TALK = 2.0
 """Seconds for statuses and events after that."""
 FAILED = 70
@@ -70,6 +72,12 @@ class ProgramSettings(Protocol):
     @property
     def leader_election(self) -> LeaderElection: ...
 
+    @property
+    def stall_timeout(self) -> float: ...
+
+    @property
+    def unhealthy_after(self) -> float: ...
+
 
 class KubeProgram(ABC):
     """One run. `run` returns the exit code."""
@@ -91,6 +99,7 @@ class KubeProgram(ABC):
         self._random = random or Random()
         self._program_metrics = metrics
         self._thread = LoopThread()
+        self._watchdog = StallWatchdog(self._thread, log, metrics, settings.stall_timeout, settings.unhealthy_after)
         self._complete = False
         self._leads = False
         self._failure: BaseException | None = None
@@ -145,16 +154,19 @@ class KubeProgram(ABC):
         sys.setswitchinterval(TURN)
         self._stop = asyncio.Event()
         self._sockets = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            with contextlib.suppress(ValueError, RuntimeError):  # only the main thread gets signals
-                self._sockets.add_signal_handler(number, self.stop)
-        if not await self._unless_stopped(self._begin()):
+        forward_library_logs(self._log, "asyncio")
+        with stop_signals(partial(self._sockets.call_soon_threadsafe, self.stop)):
+            return await self._run()
+
+    async def _run(self) -> int:
+        if not await finished_before_stop(self._begin(), self._stop):  # nothing was written yet
             await self._close()
             return self._exit_code()
         thread = threading.Thread(target=self._decide, name="fairway-loop", daemon=True)
         thread.start()
         self._read(self._reflectors())
-        tasks = [asyncio.create_task(self._to_its_end(task)) for task in self._tasks()]
+        beside = (*self._tasks(), self._watchdog.run())
+        tasks = [asyncio.create_task(self._to_its_end(task)) for task in beside]
         self._queue.start()
         try:
             if self._lease is None:
@@ -171,7 +183,7 @@ class KubeProgram(ABC):
             if self._lease is not None:
                 await self._release(self._lease)
             self._thread.stop()
-            await asyncio.to_thread(thread.join, 10)
+            await asyncio.to_thread(thread.join, 1)
             await self._queue.stop()
             await self.health.close()
             await self._close()
@@ -191,28 +203,15 @@ class KubeProgram(ABC):
         if self._common.http_address:
             await self.health.start(self._common.http_address)
 
-    async def _unless_stopped(self, begin: Coroutine[Any, Any, None]) -> bool:
-        """Whether it came to its end; a signal breaks it off, as nothing was written yet."""
-        beginning, stopping = asyncio.ensure_future(begin), asyncio.ensure_future(self._stop.wait())
-        try:
-            await asyncio.wait((beginning, stopping), return_when=asyncio.FIRST_COMPLETED)
-            if not beginning.done():
-                return False
-            await beginning
-            return True
-        finally:
-            for task in (beginning, stopping):
-                task.cancel()
-            await asyncio.gather(beginning, stopping, return_exceptions=True)
-
     def stop(self) -> None:
         """On the event loop's thread: end cleanly."""
         if not self._stop.is_set():
-            self._log.info("stopping")
             self._stop.set()
+            self._log.info("stopping")
 
     async def _finish(self) -> None:
         """No new decision; what was decided is written; then others may know at once that we are gone."""
+        end = self._sockets.time() + FINISH
         decided = threading.Event()
 
         def last_decision() -> None:
@@ -222,8 +221,9 @@ class KubeProgram(ABC):
 
         if self._failure is None:
             self._thread.hand_over(last_decision)
-            await asyncio.to_thread(decided.wait, FINISH)
-        if not await self._queue.settle(WriteRank.RESERVATION, FINISH):
+            if not await asyncio.to_thread(decided.wait, LAST_CYCLE):
+                self._log.warning("the last cycle did not end in time")
+        if not await self._queue.settle(WriteRank.RESERVATION, end - self._sockets.time()):
             self._log.warning("writes were not answered in time", writes=self._queue.unended(WriteRank.RESERVATION))
         await self._queue.settle(WriteRank.EVENT, FINISH_TALK)
 
@@ -370,7 +370,8 @@ class KubeProgram(ABC):
     # -- health ------------------------------------------------------------------------------------------------
 
     def _is_healthy(self) -> tuple[bool, str]:
-        return self._failure is None, "ok" if self._failure is None else "a part of the program has ended"
+        why = "a part of the program has ended" if self._failure is not None else self._watchdog.unhealthy()
+        return not why, why or "ok"
 
     def _is_ready(self) -> tuple[bool, str]:
         if self._stop.is_set():

@@ -55,6 +55,10 @@ class RunSettings(msgspec.Struct, rename="camel", frozen=True, forbid_unknown_fi
     gang_bind_timeout: Annotated[float, Meta(ge=1, le=86400)] = 60.0
     scheduled_events: bool = True
     """An event for each lone pod that is bound."""
+    stall_timeout: Span = 30.0
+    """With work pending and no cycle finished for this long, a warning shows the stack; 0: never."""
+    unhealthy_after: Span = 300.0
+    """With work pending and no cycle finished for this long, `/healthz` fails; 0: never."""
     http_address: str = ":10259"
     """Of /healthz, /readyz, /metrics and /debug, as `host:port`; "" serves none."""
     report_to: str | None = None

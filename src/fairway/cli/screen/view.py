@@ -75,6 +75,13 @@ class ClusterScreen(App[None]):
         self._last_look: Look | None = None
         self._listed = VIEWS[0]
         self._word = ""
+        self._event_loop: asyncio.AbstractEventLoop | None = None
+
+    def stop(self) -> None:
+        """Close the screen; from a signal handler."""
+        if self._event_loop is None:  # it is not shown yet
+            raise KeyboardInterrupt
+        self._event_loop.call_soon_threadsafe(self.exit)
 
     def compose(self) -> ComposeResult:
         yield Static(Text(f"{self._heading_name}: starting ..."), id="heading")
@@ -87,10 +94,9 @@ class ClusterScreen(App[None]):
     def on_mount(self) -> None:
         self.theme = "ansi-dark"
         self.query_one(Listing).focus()
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            with suppress(ValueError, NotImplementedError, RuntimeError):  # not in the main thread
-                loop.add_signal_handler(number, self.exit)
+        self._event_loop = asyncio.get_running_loop()
+        with suppress(ValueError, NotImplementedError, RuntimeError):  # not in the main thread
+            self._event_loop.add_signal_handler(signal.SIGHUP, self.exit)
         self.run_worker(self._watch(), exit_on_error=False)
 
     def _handle_exception(self, error: Exception) -> None:

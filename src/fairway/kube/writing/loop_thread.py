@@ -12,6 +12,8 @@ import time
 from collections.abc import Callable
 from itertools import count
 from queue import Empty, SimpleQueue
+from threading import get_ident
+from typing import NamedTuple
 
 from fairway.clock import SECOND, Clock, Micros, wall_clock
 
@@ -59,8 +61,17 @@ class _LiveCall:
         self.call = None
 
 
+class Stall(NamedTuple):
+    """What keeps the next call from being made. As long as it is the same call, it is the same value."""
+
+    since: float
+    """On the monotonic clock."""
+    is_busy: bool
+    """A call is running; else calls are due that `may_decide` holds back."""
+
+
 class LoopThread:
-    """See the module."""
+    """The thread is whichever one calls `run`."""
 
     def __init__(self, clock: Clock | None = None, monotonic: Callable[[], float] = time.monotonic) -> None:
         self.may_decide: Callable[[], bool] = lambda: True
@@ -71,6 +82,17 @@ class LoopThread:
         self._planned: list[_LiveCall] = []
         self._numbers = count()
         self._stopping = False
+        self._busy_since: float | None = None
+        self._paused_since: float | None = None
+        self.ident: int | None = None
+        """Of the thread that runs it."""
+
+    def stall(self) -> Stall | None:
+        """From any thread: the call that is running, or the pause that holds due calls back; None if neither."""
+        busy, paused = self._busy_since, self._paused_since
+        if busy is not None:
+            return Stall(busy, True)
+        return None if paused is None or paused > self._monotonic() else Stall(paused, False)
 
     def now(self) -> Micros:
         return self._clock()
@@ -95,16 +117,24 @@ class LoopThread:
 
     def run(self) -> None:
         """Until `stop`."""
+        self.ident = get_ident()
         while not self._stopping:
             self._take_inbox(self._wait())
             if not self._stopping:
                 self._run_due()
+            self._busy_since = None
 
     def _wait(self) -> float:
         while self._planned and self._planned[0].call is None:
             heapq.heappop(self._planned)
-        if not self._planned or not self.may_decide():
+        if not self._planned:
+            self._paused_since = None
             return _LONGEST_WAIT
+        if not self.may_decide():
+            if self._paused_since is None:
+                self._paused_since = max(self._monotonic(), self._planned[0].at)
+            return _LONGEST_WAIT
+        self._paused_since = None
         return min(_LONGEST_WAIT, max(0.0, self._planned[0].at - self._monotonic()))
 
     def _take_inbox(self, wait: float) -> None:
@@ -113,6 +143,7 @@ class LoopThread:
             call = inbox.get(timeout=wait) if wait > 0 else inbox.get_nowait()
         except Empty:
             return
+        self._busy_since = self._monotonic()
         call()
         for _ in range(inbox.qsize()):
             inbox.get_nowait()()
@@ -122,6 +153,8 @@ class LoopThread:
         while self._planned and self._planned[0].at <= now and self.may_decide():
             call = heapq.heappop(self._planned).call
             if call is not None:
+                self._busy_since = self._monotonic()
+                self._paused_since = None
                 call()
 
 

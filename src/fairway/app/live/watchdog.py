@@ -1,0 +1,116 @@
+"""`StallWatchdog`: says when scheduling stands still, what the deciding thread is doing, and for which object.
+
+A process whose deciding thread is stuck looks healthy from outside: it renews its lease, answers probes and keeps its
+watches. The watchdog lives on the event loop's thread and looks at the other one. Nothing is recorded for it while a
+cycle runs, so it costs the cycle nothing: the object is found in the local variables of the stack.
+
+Two limits. After the first, a warning with the stack and a metric, again each time the stall has doubled. After the
+second, `/healthz` fails, so that the kubelet restarts the pod and a standby takes over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from types import FrameType
+
+from fairway.api.meta import ApiStruct, ObjectMeta
+from fairway.app.live.logs import RunLog
+from fairway.app.live.metrics import ProgramMetrics
+from fairway.kube.writing.loop_thread import LoopThread, Stall
+from fairway.state.jobs import Job, Task
+
+LOOK = 1.0
+"""Seconds between two looks."""
+MAX_FRAMES = 12
+"""The innermost frames are the ones that tell stalls apart."""
+
+PAUSED = "waiting for the API server to answer earlier writes"
+
+
+class StallWatchdog:
+    """Limits are in seconds; 0 switches one off."""
+
+    def __init__(
+        self,
+        thread: LoopThread,
+        log: RunLog,
+        metrics: ProgramMetrics,
+        timeout: float,
+        unhealthy_after: float,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._thread = thread
+        self._log = log
+        self._metrics = metrics
+        self._timeout = timeout
+        self._unhealthy_after = unhealthy_after
+        self._monotonic = monotonic
+        self._warned: Stall | None = None
+        self._warn_again = 0.0
+        self._lasted = 0.0
+
+    async def run(self) -> None:
+        while True:
+            await asyncio.sleep(min(LOOK, self._timeout / 4 or LOOK))
+            self.look()
+
+    def look(self) -> None:
+        """Compare the stall, if there is one, with the first limit."""
+        stall = self._thread.stall()
+        if self._warned is not None and stall != self._warned:
+            self._log.info("scheduling continues", stalled_for=f"{self._lasted:.0f}s")
+            self._warned = None
+        seconds = 0.0 if stall is None else self._monotonic() - stall.since
+        if stall is None or not self._timeout or seconds < self._timeout:
+            self._metrics.stalled_seconds.set(0)
+            return
+        self._metrics.stalled_seconds.set(seconds)
+        self._lasted = seconds
+        if self._warned is None:
+            self._metrics.stalls.inc()
+            self._warned, self._warn_again = stall, 0.0
+        if seconds >= self._warn_again:
+            self._warn_again = 2 * seconds
+            self._warn(stall, seconds)
+
+    def _warn(self, stall: Stall, seconds: float) -> None:
+        if not stall.is_busy:
+            self._log.warning("scheduling is stalled", stalled_for=f"{seconds:.0f}s", doing=PAUSED)
+            return
+        frame = sys._current_frames().get(self._thread.ident or 0)
+        stack = "" if frame is None else "".join(traceback.format_stack(frame)[-MAX_FRAMES:])
+        about = "" if frame is None else object_in(frame)
+        self._log.warning(
+            "scheduling is stalled", stalled_for=f"{seconds:.0f}s", object=about or "unknown", stack=stack
+        )
+
+    def unhealthy(self) -> str:
+        """Why the process should be restarted; "" if it should not."""
+        stall = self._thread.stall()
+        seconds = 0.0 if stall is None else self._monotonic() - stall.since
+        if not self._unhealthy_after or seconds < self._unhealthy_after:
+            return ""
+        return f"scheduling has been stalled for {seconds:.0f} s"
+
+
+def object_in(frame: FrameType) -> str:
+    """The user's object that the innermost of these frames handles: a job, a pod, a claim, a placement; "" if none."""
+    for local in _locals_of(frame):
+        if isinstance(local, Job):
+            return f"job {local.key}"
+        if isinstance(local, Task):
+            return f"pod {local.key}"
+        meta = getattr(local, "metadata", None) if isinstance(local, ApiStruct) else None
+        if isinstance(meta, ObjectMeta) and meta.namespace:  # a node or a class is not anyone's in particular
+            return f"{type(local).__name__} {meta.namespace}/{meta.name}"
+    return ""
+
+
+def _locals_of(frame: FrameType | None) -> Iterator[object]:
+    while frame is not None:
+        yield from list(frame.f_locals.values())
+        frame = frame.f_back
