@@ -10,7 +10,7 @@ import pytest
 
 from fairway.app.stopping import interrupt, stop_signals
 
-TIMEOUT = 60
+TIMEOUT = 300
 
 STUCK = """
 import os, signal, sys, time

@@ -14,7 +14,7 @@ from fairway.app.live.watchdog import PAUSED, StallWatchdog, object_in
 from fairway.kube.writing.loop_thread import LoopThread
 from fairway.state.jobs import Job
 
-TIMEOUT = 60
+TIMEOUT = 300
 
 
 class Watched:

@@ -17,7 +17,7 @@ import yaml
 from fairway.app.sandbox.engine import Sandbox
 from fairway.app.sandbox.store import Store
 
-TIMEOUT = 60
+TIMEOUT = 300
 Command = Callable[[Path, str], list[str]]
 
 
