@@ -295,28 +295,32 @@ def test_what_was_refused_is_written_again_though_nothing_happens_any_more() -> 
 def test_one_event_per_job_and_change_of_reason() -> None:
     stage = Stage(node("n1", cpu=1), gang("g", members=3, cpu=1))
     (event,) = stage.said()
-    assert event["reason"] == "FailedScheduling"
+    assert event["reason"] == "Unschedulable"  # Volcano's; ours is in the text
+    assert event["message"].startswith("GangNotReady: ")
     assert event["type"] == "Warning"
-    assert event["regarding"]["kind"] == "PodGroup"
-    assert event["regarding"]["apiVersion"] == "scheduling.volcano.sh/v1beta1"
-    assert event["regarding"]["uid"] == "uid-of-PodGroup-default-g"
+    assert event["involvedObject"]["kind"] == "PodGroup"
+    assert event["involvedObject"]["apiVersion"] == "scheduling.volcano.sh/v1beta1"
+    assert event["involvedObject"]["uid"] == "uid-of-PodGroup-default-g"
     for number in range(20):  # the numbers move for more than ten seconds, the reason does not
         stage.see(node(f"m{number}", cpu="500m"))
         stage.clock.move(0.9)
     assert stage.said() == []
     stage.see(node("n2", cpu=2))
     (event,) = stage.said()
-    assert (event["reason"], event["note"]) == ("Scheduled", "assigned 3 pods of default/g to 2 nodes")
+    assert (event["reason"], event["message"]) == (
+        "Scheduled",
+        "Successfully assigned 3 pods of default/g to 2 nodes",
+    )
 
 
 def test_a_lone_pod_has_its_own_event_and_a_job_its_controllers() -> None:
     stage = Stage(
         node("n1", cpu=4), pod("p", cpu=1), pod("j-1", cpu=1, owner="Job/j"), pod("j-2", cpu=1, owner="Job/j")
     )
-    found = {event["regarding"]["kind"]: event for event in stage.said()}
-    assert found["Pod"]["note"] == "assigned default/p to n1"
-    assert found["Job"]["regarding"]["apiVersion"] == "batch/v1"
-    assert found["Job"]["note"] == "assigned 2 pods of default/job/j to 1 node"
+    found = {event["involvedObject"]["kind"]: event for event in stage.said()}
+    assert found["Pod"]["message"] == "Successfully assigned default/p to n1"
+    assert found["Job"]["involvedObject"]["apiVersion"] == "batch/v1"
+    assert found["Job"]["message"] == "Successfully assigned 2 pods of default/job/j to 1 node"
 
 
 POD = Regarding("v1", "Pod", "a", "p", "u1")
@@ -332,10 +336,17 @@ def test_what_comes_again_is_a_series() -> None:
     first = maker.write(note("3 nodes", 0))
     second = maker.write(note("4 nodes", 60))
     assert (first.request.method, second.request.method) == ("POST", "PATCH")
-    assert second.request.path == "/apis/events.k8s.io/v1/namespaces/a/events/p.a"
-    assert body(second.request) == {"series": {"count": 2, "lastObservedTime": "2026-01-01T00:01:00.000000Z"}}
+    assert second.request.path == "/api/v1/namespaces/a/events/p.a"
+    written = body(first.request)
+    assert (written["firstTimestamp"], written["count"]) == ("2026-01-01T00:00:00Z", 1)
+    assert body(second.request) == {
+        "series": {"count": 2, "lastObservedTime": "2026-01-01T00:01:00.000000Z"},
+        "lastTimestamp": "2026-01-01T00:01:00Z",
+        "count": 2,
+        "message": "4 nodes",
+    }
     assert maker.write(note("other", 61)).request.method == "POST"
-    assert maker.write(note("3 nodes", 1000)).request.method == "POST"
+    assert maker.write(note("3 nodes", 4000)).request.method == "POST"
 
 
 def test_a_series_whose_event_is_gone_begins_again() -> None:
@@ -362,7 +373,7 @@ def test_very_many_events_that_fail_cost_little_each(monkeypatch: pytest.MonkeyP
 
 def test_a_long_note_is_cut_as_the_api_wants_it() -> None:
     maker = EventMaker("me", lambda: "a")
-    assert len(body(maker.write(note("x" * 5000, 0)).request)["note"]) == 1024
+    assert len(body(maker.write(note("x" * 5000, 0)).request)["message"]) == 1024
 
 
 def test_events_that_cannot_be_taken_are_counted() -> None:

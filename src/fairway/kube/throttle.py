@@ -4,12 +4,17 @@ What is written of an object has three parts. Its *state* (a phase, a condition'
 for by machines: it is written at once. Its *text* says why: a new one is written when it has stood for `INTERVAL`, so
 that a message never flips between two reasons that take turns. Numbers, those in a text among them, move in every
 cycle: they are written at most once in `INTERVAL`.
+
+`StatusThrottle` says whether facts may be written now, and if not, when. `DeferredWrites` keeps what may not be written
+yet and hands it out when its time comes, so that nothing depends on another cycle: once things are quiet for an
+interval, what was written is what was offered last. Both are driven by the times that they are given alone.
 """
 
 from __future__ import annotations
 
+import heapq
 import re
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
@@ -19,6 +24,7 @@ INTERVAL: Micros = 10 * SECOND
 _NUMBERS = re.compile(r"\d+(?:\.\d+)?")
 
 K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
 
 
 class StatusFacts(NamedTuple):
@@ -105,3 +111,128 @@ class StatusThrottle(Generic[K]):
         """Forget all others."""
         for key in [key for key in self._written if key not in keys]:
             del self._written[key]
+
+
+class Repeats(NamedTuple):
+    """After what time a value is written once more, although it has not changed: doubled each time."""
+
+    first: Micros
+    longest: Micros
+
+    def after(self, times: int) -> Micros:
+        return min(self.longest, self.first << min(times, 40))
+
+
+@dataclass(slots=True)
+class _Deferred(Generic[V]):
+    value: V
+    facts: StatusFacts
+    due: Micros
+    times: int = -1
+    """How often it was repeated; -1: it was not written yet."""
+
+
+class DeferredWrites(Generic[K, V]):
+    """Values on their way to be written, one for each key: the newest replaces all that were offered before it.
+
+    `offer` says whether to write the value now. If not, `due` returns it when its time comes, unless it was replaced or
+    withdrawn by then. With `repeats`, `due` also returns a value that still stands after the time given there.
+    """
+
+    def __init__(self, interval: Micros = INTERVAL, repeats: Repeats | None = None) -> None:
+        self._throttle: StatusThrottle[K] = StatusThrottle(interval)
+        self._repeats = repeats
+        self._deferred: dict[K, _Deferred[V]] = {}
+        self._heap: list[tuple[Micros, int, K]] = []
+        """When to look at which key. Entries whose time is not that of the key any more are skipped."""
+        self._pushed = 0
+
+    def offer(self, key: K, facts: StatusFacts, value: V, now: Micros, shown: StatusFacts = NOTHING_WRITTEN) -> bool:
+        """The newest facts and value of a key. True: write it now; it counts as written."""
+        if self._throttle.is_due(key, facts, now, shown):
+            self._wrote(key, facts, value, now, 0)
+            return True
+        known, when = self._deferred.get(key), self._throttle.next_look(key)
+        if when is not None:
+            self._defer(key, _Deferred(value, facts, when))
+        elif known is not None:  # what was written stands
+            if known.times < 0:
+                self._wait_for_repeat(key, facts, value, now, 0)
+            else:
+                known.value = value
+        elif self._repeats is not None:  # found on the object, from an earlier run
+            self._wait_for_repeat(key, facts, value, now, 0)
+        return False
+
+    def due(self, now: Micros) -> list[tuple[K, V]]:
+        """Values whose time has come, in the order of their times; they count as written."""
+        found: list[tuple[K, V]] = []
+        while self._heap and self._heap[0][0] <= now:
+            when, _, key = heapq.heappop(self._heap)
+            entry = self._deferred.get(key)
+            if entry is None or entry.due != when:
+                continue
+            found.append((key, entry.value))
+            self._wrote(key, entry.facts, entry.value, now, entry.times + 1)
+        return found
+
+    def next_due(self) -> Micros | None:
+        """When `due` has something to return; None if nothing is deferred."""
+        while self._heap:
+            when, _, key = self._heap[0]
+            entry = self._deferred.get(key)
+            if entry is not None and entry.due == when:
+                return when
+            heapq.heappop(self._heap)
+        return None
+
+    def waiting(self) -> Collection[K]:
+        """Keys of deferred and of repeated values."""
+        return self._deferred.keys()
+
+    def withdraw(self, key: K) -> None:
+        """The value is not wanted any more; what was written of the key is still known."""
+        self._deferred.pop(key, None)
+
+    def forget(self, key: K) -> None:
+        """The object is gone, or a write did not arrive: the next offer begins with what the object says."""
+        self._deferred.pop(key, None)
+        self._throttle.forget(key)
+
+    def keep(self, keys: set[K]) -> None:
+        """Forget all others."""
+        self._throttle.keep(keys)
+        for key in [key for key in self._deferred if key not in keys]:
+            del self._deferred[key]
+
+    def __len__(self) -> int:
+        return len(self._throttle)
+
+    def _wrote(self, key: K, facts: StatusFacts, value: V, now: Micros, times: int) -> None:
+        self._throttle.wrote(key, facts, now)
+        self._deferred.pop(key, None)
+        if self._repeats is not None:
+            self._wait_for_repeat(key, facts, value, now, times)
+
+    def _wait_for_repeat(self, key: K, facts: StatusFacts, value: V, now: Micros, times: int) -> None:
+        if self._repeats is None:
+            self._deferred.pop(key, None)
+        else:
+            self._defer(key, _Deferred(value, facts, now + self._repeats.after(times), times))
+
+    def _defer(self, key: K, entry: _Deferred[V]) -> None:
+        known = self._deferred.get(key)
+        self._deferred[key] = entry
+        if known is None or known.due != entry.due:
+            self._pushed += 1
+            heapq.heappush(self._heap, (entry.due, self._pushed, key))
+            if len(self._heap) > 64 + 4 * len(self._deferred):
+                self._tidy()
+
+    def _tidy(self) -> None:
+        """Drop entries of the heap that would be skipped: a key that is offered often leaves one each time."""
+        self._heap = [
+            (one.due, self._pushed + place, key) for place, (key, one) in enumerate(self._deferred.items(), 1)
+        ]
+        self._pushed += len(self._heap)
+        heapq.heapify(self._heap)

@@ -81,6 +81,8 @@ class LiveScheduler(KubeProgram):
         self._knows_version = False
         self.metrics = RunMetrics()
         self._recorder: LiveRecorder | None = None
+        self._late: StatusTimer | None = None
+        """Not in a dry run."""
         super().__init__(settings, connection, log, self.metrics, random)
         self._reporter: HubReporter | None = None
         self._placement_pods = PlacementPods()
@@ -207,12 +209,8 @@ class LiveScheduler(KubeProgram):
             state, store, groups, maker, outbox.events, lone_pods=self._settings.scheduled_events
         )
         conflicts = DeviceConflictWriter(state, store, outbox.statuses, self._events.say)
-        self._scheduler.listeners += [
-            self._statuses,
-            self._events,
-            StatusTimer(self._statuses, self._thread),
-            conflicts,
-        ]
+        self._late = StatusTimer(self._thread, self._statuses, self._events)
+        self._scheduler.listeners += [self._statuses, self._events, self._late, conflicts]
 
     def _status_refused(self, key: ObjectKey) -> None:
         again = self._statuses.failed(key, self._thread.now())
@@ -299,6 +297,8 @@ class LiveScheduler(KubeProgram):
         leads = self._complete and self._leads and self._knows_version
         self._scheduler.lead(leads)
         self._gangs.lead(leads)
+        if self._late is not None:
+            self._late.lead(leads)
 
     def _carry_out(self, changes: Sequence[Change]) -> None:
         """What no plan has in it: evictions of half-bound gangs, and claims that are released."""

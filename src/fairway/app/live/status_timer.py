@@ -1,35 +1,85 @@
-"""Statuses that may not be written yet are written later, though nothing happens any more."""
+"""Statuses and events that may not be written yet are written when their time comes, with or without a cycle (K9)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
+from fairway.clock import SECOND, Micros
 from fairway.drive.change import Change
 from fairway.drive.loop import Cycle
 from fairway.drive.world import Handle, Timer
-from fairway.kube.status.writer import StatusWriter
 from fairway.state.events import Event
+
+SOON: Micros = SECOND // 4
+"""From the first change that no cycle answers to the look at it: most come in bursts, as pods of a gang start."""
+
+
+class LateWriter(Protocol):
+    """Has things to write that wait for their time: `StatusWriter` and `EventWriter`."""
+
+    @property
+    def has_news(self) -> bool:
+        """Whether something happened that may need a write soon."""
+
+    def look_again(self, now: Micros) -> Micros | None:
+        """Write what has waited long enough; returns when to call again, None if nothing waits."""
 
 
 class StatusTimer:
-    """A listener that comes after the writer: it asks when to look again, and does."""
+    """A listener that comes after the writers: it asks when to look again, and does."""
 
-    def __init__(self, writer: StatusWriter, timer: Timer) -> None:
-        self._writer = writer
+    def __init__(self, timer: Timer, *writers: LateWriter) -> None:
         self._timer = timer
+        self._writers = writers
         self._planned: Handle | None = None
+        self._at: Micros | None = None
+        self._leads = True
 
-    def applied(self, events: Sequence[Event]) -> None: ...
+    def lead(self, leads: bool) -> None:
+        """A replica that does not lead writes nothing."""
+        self._leads = leads
+        self._cancel()
+        if leads:
+            self._look_soon()
+
+    def applied(self, events: Sequence[Event]) -> None:
+        self._look_soon()
 
     def refused(self, change: Change, why: str) -> None: ...
 
     def decided(self, cycle: Cycle) -> None:
-        self._look()
+        if cycle.has_reasons:
+            self.look()
+        else:
+            self._look_soon()
 
-    def _look(self) -> None:
+    def look(self) -> None:
+        """Now."""
+        if not self._leads:
+            return
+        now = self._timer.now()
+        times = [writer.look_again(now) for writer in self._writers]
+        again = min((when for when in times if when is not None), default=None)
+        self._cancel()
+        if again is not None:
+            self._plan(max(again, now))
+
+    def _look_soon(self) -> None:
+        if self._leads and any(writer.has_news for writer in self._writers):
+            at = self._timer.now() + SOON
+            if self._at is None or at < self._at:
+                self._cancel()
+                self._plan(at)
+
+    def _plan(self, at: Micros) -> None:
+        self._at, self._planned = at, self._timer.call_at(at, self._fire)
+
+    def _fire(self) -> None:
+        self._planned = self._at = None
+        self.look()
+
+    def _cancel(self) -> None:
         if self._planned is not None:
             self._planned.cancel()
-            self._planned = None
-        again = self._writer.look_again(self._timer.now())
-        if again is not None:
-            self._planned = self._timer.call_at(again, self._look)
+        self._planned = self._at = None

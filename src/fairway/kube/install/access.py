@@ -32,7 +32,7 @@ def fleet_rules() -> list[Manifest]:
         rule(group, ["placementdecisions/status"], ["update"]),
         rule(group, ["placements/status"], ["update", "patch"]),
         rule(group, ["managedclusters/status"], ["patch"]),
-        rule("events.k8s.io", ["events"], ["create", "patch"]),
+        rule("", ["events"], ["create", "patch"]),
     ]
 
 
@@ -70,7 +70,7 @@ def _writing() -> list[Manifest]:
         rule("resource.k8s.io", ["resourceclaims/status", "resourceclaims/binding"], ["patch"]),
         rule("scheduling.volcano.sh", ["podgroups/status", "queues/status"], ["patch"]),
         rule("scheduling.k8s.io", ["podgroups/status"], ["patch"]),
-        rule("events.k8s.io", ["events"], ["create", "patch"]),
+        rule("", ["events"], ["create", "patch"]),
     ]
 
 

@@ -1,4 +1,9 @@
-"""Events as `events.k8s.io/v1` has them: a new one, or one more of a series."""
+"""Events: a new one, or one more of a series.
+
+They are written through `v1`, with the fields of `events.k8s.io/v1` beside the older ones (`firstTimestamp`,
+`lastTimestamp`, `count`): under `events.k8s.io/v1` a server refuses the older ones, and many readers know nothing else,
+Volcano's tools among them. Both APIs show the same events.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +15,14 @@ from typing import Any, NamedTuple
 from fairway.api.kinds import ObjectKey
 from fairway.clock import SECOND, Micros, to_datetime
 from fairway.kube.http.exchange import MERGE_PATCH, ApiRequest, Script, encoded, plain_ending
-from fairway.kube.requests.paths import EVENTS, collection_path, object_path
+from fairway.kube.requests.paths import event_path
 from fairway.kube.throttle import substance
 
 CONTROLLER = "fairway.dev/scheduler"
 LONGEST_NOTE = 1024
 """Characters, by the API."""
-SERIES: Micros = 360 * SECOND
-"""An event that comes again within this time is the same one."""
+SERIES: Micros = 45 * 60 * SECOND
+"""An event that comes again within this time is the same one. A server keeps events for an hour by default."""
 MAX_SERIES = 10_000
 
 
@@ -102,25 +107,37 @@ class EventMaker:
     def _first(self, note: EventNote, name: str) -> EventWrite:
         namespace = note.about.namespace
         body: dict[str, Any] = {
-            "apiVersion": EVENTS,
+            "apiVersion": "v1",
             "kind": "Event",
             "metadata": {"name": name, "namespace": namespace},
             "eventTime": _micro_time(note.at),
-            "reportingController": self._controller,
+            "firstTimestamp": _time(note.at),
+            "lastTimestamp": _time(note.at),
+            "count": 1,
+            "reportingComponent": self._controller,
             "reportingInstance": self._instance,
             "action": note.action,
             "reason": note.reason,
-            "regarding": note.about.reference(),
-            "note": note.note[:LONGEST_NOTE],
+            "involvedObject": note.about.reference(),
+            "message": note.note[:LONGEST_NOTE],
             "type": "Warning" if note.warning else "Normal",
         }
-        request = ApiRequest("POST", collection_path(EVENTS, "events", namespace), encoded(body))
-        return EventWrite(("Event", namespace, name), request)
+        return EventWrite(("Event", namespace, name), ApiRequest("POST", event_path(namespace), encoded(body)))
 
     def _again(self, note: EventNote, series: _EventSeries) -> EventWrite:
+        """With the newest text: it may have other numbers."""
         key = ("Event", note.about.namespace, series.name)
-        body = {"series": {"count": series.count, "lastObservedTime": _micro_time(note.at)}}
-        return EventWrite(key, ApiRequest("PATCH", object_path(EVENTS, "events", key), encoded(body), MERGE_PATCH))
+        body = {
+            "series": {"count": series.count, "lastObservedTime": _micro_time(note.at)},
+            "lastTimestamp": _time(note.at),
+            "count": series.count,
+            "message": note.note[:LONGEST_NOTE],
+        }
+        return EventWrite(key, ApiRequest("PATCH", event_path(key[1], key[2]), encoded(body), MERGE_PATCH))
+
+
+def _time(at: Micros) -> str:
+    return to_datetime(at).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _micro_time(at: Micros) -> str:

@@ -7,7 +7,6 @@ from fairway.api.kinds import ObjectKey
 FAIRWAY = "fairway.dev/v1alpha1"
 VOLCANO = "scheduling.volcano.sh/v1beta1"
 DEVICES = "resource.k8s.io/v1"
-EVENTS = "events.k8s.io/v1"
 LEASES = "coordination.k8s.io/v1"
 UNCHECKED = "fieldValidation=Ignore"
 """For objects of definitions: unless told so, the server looks for fields that it does not know and writes a warning,
@@ -18,6 +17,11 @@ which takes a quarter of its time for the request. What it does not know it drop
 def pod_path(key: ObjectKey) -> str:
     _, namespace, name = key
     return f"/api/v1/namespaces/{namespace}/pods/{name}"
+
+
+def event_path(namespace: str, name: str = "") -> str:
+    """Of one event, or of all in a namespace."""
+    return f"/api/v1/namespaces/{namespace}/events{'/' if name else ''}{name}"
 
 
 def object_path(version: str, plural: str, key: ObjectKey) -> str:

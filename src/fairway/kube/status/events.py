@@ -1,9 +1,11 @@
 """Events that people read (`kubectl describe`, `kubectl get events`): one per job and change of reason (K11).
 
-`EventWriter` listens to the loop and says what it decided: Scheduled, FailedScheduling, Preempted, Reserved,
-GangTimedOut. An event is about the job: its PodGroup, its controller, or the lone pod. What happens again under the
-same words is a series: the event that is there is counted up. Events leave last, and are dropped and counted where too
-many wait.
+`EventWriter` listens to the loop and reports what it decided: Scheduled, FailedScheduling, Preempted, Reserved,
+GangTimedOut. An event is about the job: its PodGroup, its controller, or the lone pod; a PodGroup that waits has the
+reason Unschedulable, which Volcano's tools look for, with ours in the text. A changed reason that may not be written
+yet is written when it has stood (`DeferredWrites`), and repeated ever less often while the job goes on waiting. Pods
+of a waiting gang get one event each (`pod_events`). What happens again under the same words is a series: the event that
+is there is counted up. Events leave last, and are dropped and counted where too many wait.
 """
 
 from __future__ import annotations
@@ -12,18 +14,22 @@ from collections.abc import Callable, Iterable, Sequence
 
 from fairway.api.pods import Pod
 from fairway.api.scheduling import PodGroup
-from fairway.clock import Micros
+from fairway.clock import SECOND, Micros
 from fairway.drive.change import Change
 from fairway.drive.loop import Cycle
 from fairway.drive.store import ObjectStore
 from fairway.kube.requests.events import EventMaker, EventNote, EventWrite, Regarding
 from fairway.kube.requests.paths import VOLCANO
 from fairway.kube.requests.reservations import GroupVersions
-from fairway.kube.throttle import INTERVAL, StatusFacts, StatusThrottle, substance
+from fairway.kube.status.pod_events import PodEvents
+from fairway.kube.throttle import DeferredWrites, Repeats, StatusFacts, substance
 from fairway.scheduler.plan import Binding, Eviction, Pending
 from fairway.state.cluster import ClusterState, Deleted
 from fairway.state.events import Event as StateEvent
 from fairway.state.jobs import Job
+
+REPEATS = Repeats(30 * SECOND, 1800 * SECOND)
+"""How often a job that goes on waiting says so again. 10,000 such jobs then cost six writes a second."""
 
 
 class EventWriter:
@@ -46,19 +52,37 @@ class EventWriter:
         self._maker = maker
         self._submit = submit
         self._lone_pods = lone_pods
-        self._reasons: StatusThrottle[str] = StatusThrottle(INTERVAL)
+        self._reasons: DeferredWrites[str, Pending] = DeferredWrites(repeats=REPEATS)
+        """By the identity of the job: why it waits."""
+        self._pods = PodEvents(state)
         self._reserved: set[str] = set()
         self.written = 0
         self.dropped = 0
 
     def applied(self, events: Sequence[StateEvent]) -> None:
         for event in events:
-            if isinstance(event, Deleted) and isinstance(event.object, Pod | PodGroup):
-                meta = event.object.metadata
-                self._reasons.forget(f"{type(event.object).__name__} {meta.namespace}/{meta.name}")
+            thing = event.object
+            if isinstance(event, Deleted) and isinstance(thing, Pod | PodGroup):
+                identity = f"{type(thing).__name__} {thing.metadata.namespace}/{thing.metadata.name}"
+                self._reasons.forget(identity)
+                self._pods.forget(identity)
+            elif isinstance(thing, Pod) and not thing.spec.node_name:
+                self._pods.came(thing)
 
     def decided(self, cycle: Cycle) -> None:
         self._put(self._notes(cycle))
+
+    @property
+    def has_news(self) -> bool:
+        return self._pods.has_news
+
+    def look_again(self, now: Micros) -> Micros | None:
+        """Write what has waited long enough; returns when to call again, None if nothing waits. A driver calls this
+        when no cycle comes.
+        """
+        self._put([*self._late(now), *self._pod_notes(now)])
+        times = (self._reasons.next_due(), self._pods.next_due())
+        return min((when for when in times if when is not None), default=None)
 
     def gang_timed_out(self, job: Job, why: str, now: Micros) -> None:
         """A gang was evicted because it could not be bound whole in time (K8)."""
@@ -103,16 +127,18 @@ class EventWriter:
             if task is None:
                 continue
             self._reasons.forget(task.job.identity)
+            self._pods.forget(task.job.identity)
             if task.job.alone and not self._lone_pods:
                 continue
             about = self._about(task.job)
             if about is None:
                 continue
             if task.job.alone:
-                note = f"assigned {placed[0].pod} to {placed[0].node}"
+                note = f"Successfully assigned {placed[0].pod} to {placed[0].node}"
             else:
                 pods, nodes = len(placed), len({binding.node for binding in placed})
-                note = f"assigned {_counted(pods, 'pod')} of {task.job.key} to {_counted(nodes, 'node')}"
+                of_job = f"{_counted(pods, 'pod')} of {task.job.key}"
+                note = f"Successfully assigned {of_job} to {_counted(nodes, 'node')}"
             yield EventNote(about, "Scheduled", "Binding", note, now)
 
     def _preempted(self, evictions: Iterable[Eviction], now: Micros) -> Iterable[EventNote]:
@@ -132,18 +158,36 @@ class EventWriter:
                 yield EventNote(about, "Reserved", "Reserving", "nodes are reserved for it; see its Reservation", now)
         self._reserved = found
 
-    def _waiting(self, pending: Iterable[Pending], now: Micros) -> Iterable[EventNote]:
+    def _waiting(self, pending: Sequence[Pending], now: Micros) -> Iterable[EventNote]:
+        self._pods.reasons = pending
+        if deferred := list(self._reasons.waiting()):
+            waiting = {f"{entry.job_kind} {entry.job}" for entry in pending}
+            for identity in deferred:
+                if identity not in waiting:
+                    self._reasons.withdraw(identity)
         for entry in pending:
             identity = f"{entry.job_kind} {entry.job}"
             facts = StatusFacts((), substance(f"{entry.reason}: {entry.message}"))
-            if not self._reasons.is_due(identity, facts, now):
-                continue
-            self._reasons.wrote(identity, facts, now)
-            job = self._state.job_of(entry.job_kind, entry.job)
-            about = None if job is None else self._about(job)
-            if about is not None:
-                note = f"{entry.reason}: {entry.message}"
-                yield EventNote(about, "FailedScheduling", "Scheduling", note, now, warning=True)
+            if self._reasons.offer(identity, facts, entry, now):
+                yield from self._waits(entry, now)
+
+    def _late(self, now: Micros) -> Iterable[EventNote]:
+        """New reasons that have stood, and those of jobs that still wait."""
+        for _, entry in self._reasons.due(now):
+            yield from self._waits(entry, now)
+
+    def _waits(self, entry: Pending, now: Micros) -> Iterable[EventNote]:
+        job = self._state.job_of(entry.job_kind, entry.job)
+        about = None if job is None else self._about(job)
+        if about is not None:
+            reason = "Unschedulable" if about.kind == "PodGroup" else "FailedScheduling"
+            yield EventNote(about, reason, "Scheduling", f"{entry.reason}: {entry.message}", now, warning=True)
+
+    def _pod_notes(self, now: Micros) -> Iterable[EventNote]:
+        for name, text in self._pods.due(now):
+            pod = self._pod(name)
+            if pod is not None and not pod.spec.node_name:
+                yield EventNote(_of_pod(pod), "FailedScheduling", "Scheduling", text, now, warning=True)
 
     # -- what it is about ----------------------------------------------------------------------------------------
 

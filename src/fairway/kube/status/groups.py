@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from fairway.api.kinds import ObjectKey
 from fairway.api.meta import Condition, ConditionStatus
-from fairway.api.scheduling import PodGroup
+from fairway.api.scheduling import PodGroup, PodGroupStatus
 from fairway.clock import SECOND, Micros, to_datetime
 from fairway.kube.requests.paths import VOLCANO
 from fairway.kube.requests.statuses import KUBE_GROUPS, StatusWrite, kube_group, volcano_group
@@ -20,6 +20,7 @@ from fairway.scheduler.plan import GroupStatus
 from fairway.state.jobs import Job, TaskState
 
 PLACED, WAITS = "Scheduled", "Unschedulable"
+_BEGUN = ("Running", "Completed")
 _READY = (TaskState.BOUND, TaskState.RUNNING, TaskState.SUCCEEDED)
 
 
@@ -38,31 +39,43 @@ class GroupFacts(NamedTuple):
         return StatusFacts((self.phase, str(self.placed)), text, (self.running, self.succeeded, self.failed))
 
 
-def facts_of_plan(status: GroupStatus, job: Job) -> GroupFacts | None:
-    """Of a group that waits, or that this plan places."""
-    if status.phase == "Running":
-        return _placed(job, status.running, status.succeeded, status.failed)
-    if not job.tasks and job.phase in ("Running", "Completed"):
-        return None  # its pods are finished and gone: it does not wait again
-    phase = "Unknown" if status.running else status.phase
-    said = next((one for one in status.conditions if one["type"] == WAITS), None)
-    reason, message = ("", "") if said is None else (said["reason"], said["message"])
-    return GroupFacts(phase, status.running, status.succeeded, status.failed, False, reason, message)
+def group_facts(job: Job, said: GroupStatus | None, shown: PodGroupStatus) -> GroupFacts | None:
+    """How a group stands: by its pods as they are now, and, while it waits, by what the last plan `said` of it.
 
-
-def facts_of_counts(job: Job) -> GroupFacts | None:
-    """Of a group that the last plan had nothing to say of: it runs, or it has run."""
+    As in Volcano, Running means that the minimum has nodes: its controllers wait for that, not for containers. None
+    where nothing is to be said: the next plan has the answer.
+    """
     counts = dict.fromkeys(TaskState, 0)
     for task in job.tasks:
         counts[task.state] += 1
-    if not job.tasks or sum(counts[state] for state in _READY) < max(job.minimum, 1):
+    running, succeeded, failed = counts[TaskState.RUNNING], counts[TaskState.SUCCEEDED], counts[TaskState.FAILED]
+    ready, ended = sum(counts[state] for state in _READY), succeeded + failed
+    minimum = max(job.minimum, 1)
+    if not job.tasks and shown.phase in _BEGUN:
+        # Its pods are finished and gone: it does not wait again. What they came to is written already.
+        return GroupFacts(shown.phase, 0, shown.succeeded, shown.failed, True, "GangReady")
+    if said is not None and said.phase == "Running":  # this plan places it: its pods are not there yet
+        ready = max(ready, said.scheduled)
+    if ready >= minimum or (ended and ended == len(job.tasks) >= minimum):
+        phase = "Completed" if ended == len(job.tasks) else "Running"
+        return GroupFacts(phase, running, succeeded, failed, True, "GangReady")
+    words = None if said is None else next((one for one in said.conditions if one["type"] == WAITS), None)
+    if words is None:
+        has = ready + counts[TaskState.PENDING]
+        reason, message = "GangTooFewPods", f"has {has} of the {minimum} pods it needs at least"
+    else:
+        reason, message = words["reason"], words["message"]
+    if running:
+        phase = "Unknown"
+    elif said is not None and said.phase != "Running":
+        phase = said.phase
+    elif shown.phase == "Running" and job.tasks:
+        phase = "Unknown"  # it failed, or lost pods that nobody has made again yet
+    elif not shown.phase and words is None:
+        phase = "Pending"
+    else:
         return None
-    return _placed(job, counts[TaskState.RUNNING], counts[TaskState.SUCCEEDED], counts[TaskState.FAILED])
-
-
-def _placed(job: Job, running: int, succeeded: int, failed: int) -> GroupFacts:
-    done = succeeded >= max(job.minimum, 1) and succeeded + failed == len(job.tasks)
-    return GroupFacts("Completed" if done else "Running", running, succeeded, failed, True, "GangReady")
+    return GroupFacts(phase, running, succeeded, failed, False, reason, message)
 
 
 def shown_facts(group: PodGroup) -> StatusFacts:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
-from fairway.scheduler.plan import Plan
+from fairway.scheduler.plan import GroupStatus
 from fairway.state.cluster import ClusterState
 from fairway.state.jobs import Job
 
@@ -35,9 +36,11 @@ class QueueCounts:
         return NO_JOBS if found is None else PhaseCounts(*found)
 
 
-def count_jobs(state: ClusterState, plan: Plan) -> QueueCounts:
-    """All jobs, PodGroups or not. It walks them all: a driver asks now and then, not in every cycle."""
-    said = {f"PodGroup {status.name}": status.phase for status in plan.status.pod_groups}
+def count_jobs(state: ClusterState, groups: Mapping[str, GroupStatus]) -> QueueCounts:
+    """All jobs, PodGroups or not; `groups` is what the last plan says of groups. It walks all jobs: a driver asks now
+    and then, not in every cycle.
+    """
+    said = {f"PodGroup {name}": status.phase for name, status in groups.items()}
     counts = QueueCounts()
     for job in state.jobs():
         if job.is_made:

@@ -1,14 +1,16 @@
 """`StatusWriter`: what is written so that people and machines see how things stand (K9, K10).
 
-It listens to the loop. After a cycle that worked out reasons it says of pods why they wait, of PodGroups how far they
-are, of queues and classes what is in use; each only where it differs from what the object says, and not more often than
-`throttle` allows. What it wants written goes to `submit`, at most one write per object and cycle; a newer one replaces
-one that has not left yet. Everything here runs on the loop's thread.
+It listens to the loop. After a cycle that computed reasons it writes why pods wait, how far PodGroups are, and what
+queues and classes have in use; each only where it differs from what the object says, and not more often than `throttle`
+allows. What may not be written yet is written by `look_again` when its time comes, with or without another cycle; so is
+the status of a group whose pods only started or ended, which no cycle follows. Writes go to `submit`, at most one per
+object and call; a newer one replaces one that has not left yet. Everything here runs on the loop's thread.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from fairway.api import kinds
 from fairway.api.classes import ResourceClass
@@ -22,14 +24,14 @@ from fairway.drive.objects import SCHEDULED
 from fairway.drive.store import ObjectStore
 from fairway.kube.requests.reservations import GroupVersions
 from fairway.kube.requests.statuses import GATED, UNSCHEDULABLE, StatusWrite, class_status, pod_waits, queue_status
-from fairway.kube.status.groups import GroupFacts, facts_of_counts, facts_of_plan, group_write, shown_facts
+from fairway.kube.status.groups import GroupFacts, group_facts, group_write, shown_facts
 from fairway.kube.status.queue_counts import QueueCounts, count_jobs
-from fairway.kube.throttle import INTERVAL, StatusFacts, StatusThrottle
-from fairway.scheduler.plan import Pending, Plan
+from fairway.kube.throttle import INTERVAL, DeferredWrites, StatusFacts
+from fairway.scheduler.plan import ClassStanding, GroupStatus, Pending, QueueStanding
 from fairway.scheduler.verdict import Reason
 from fairway.state.annotations import is_held
 from fairway.state.cluster import ClusterState, Deleted, Event
-from fairway.state.jobs import WAITING, Job, TaskState
+from fairway.state.jobs import WAITING, TaskState
 from fairway.state.reader import group_of
 
 Submit = Callable[[Sequence[StatusWrite]], None]
@@ -44,6 +46,9 @@ LONGEST_WAIT: Micros = 600 * SECOND
 JobIdentity = str
 """`Job.identity`: kind and key."""
 
+_Wanted = GroupFacts | ClassStanding | dict[str, Any]
+"""What an object's status should say; a dict is that of a queue."""
+
 
 class StatusWriter:
     """See the module. `groups` says which PodGroups are not Volcano's."""
@@ -53,16 +58,22 @@ class StatusWriter:
         self._store = store
         self._groups = groups
         self._submit = submit
-        self._jobs: StatusThrottle[JobIdentity] = StatusThrottle()
-        self._objects: StatusThrottle[ObjectKey] = StatusThrottle()
+        self._jobs: DeferredWrites[JobIdentity, Pending] = DeferredWrites()
+        """By job: what its pods say of why they wait."""
+        self._objects: DeferredWrites[ObjectKey, _Wanted] = DeferredWrites()
         self._unexplained: dict[JobIdentity, list[str]] = {}
         """Pods that came and do not say yet why they wait."""
         self._stirred: dict[str, None] = {}
-        """Groups whose pods changed since the last look."""
-        self._counted: tuple[Micros, QueueCounts] | None = None
-        self._plan: Plan | None = None
-        """The last one with reasons, as long as something in it waits until it may be written."""
-        self._next: Micros | None = None
+        """Groups that came, or whose pods changed, since the last look."""
+        self._undecided: dict[str, None] = {}
+        """New groups that wait for the next plan: it may let them in at once."""
+        self._said: dict[str, GroupStatus] = {}
+        """What the last plan with reasons says of groups: of those that wait, and of those that it places."""
+        self._standings: Sequence[QueueStanding] = ()
+        self._counts = QueueCounts()
+        self._counted: Micros | None = None
+        self._recount_at: Micros | None = None
+        """When jobs are counted again, if some came or went since they were counted."""
         self._refused: dict[ObjectKey, tuple[int, Micros]] = {}
         """How often in a row the statuses of objects were refused, and when last."""
 
@@ -75,24 +86,45 @@ class StatusWriter:
                 self._gone(thing)
             elif isinstance(thing, Pod):
                 self._pod_came(thing)
+            elif isinstance(thing, PodGroup):
+                self._stirred[f"{thing.metadata.namespace}/{thing.metadata.name}"] = None
 
     def decided(self, cycle: Cycle) -> None:
         if cycle.has_reasons:
-            self._plan = cycle.plan
-            self._write(cycle.plan, cycle.now)
+            plan, now = cycle.plan, cycle.now
+            self._said = {status.name: status for status in plan.status.pod_groups}
+            self._stirred.update(dict.fromkeys(self._said))
+            self._stirred.update(self._undecided)
+            self._undecided.clear()
+            self._standings = plan.queues
+            writes = [
+                *self._waiting_pods(plan.pending, now),
+                *self._stirred_groups(now, after_plan=True),
+                *self._queues(now),
+                *self._classes(plan.resource_classes, now),
+            ]
+            self._send(writes, now)
 
     def refused(self, change: Change, why: str) -> None:
         """What became of a change shows in the next plan."""
 
     # -- what else a driver calls ------------------------------------------------------------------------------
 
+    @property
+    def has_news(self) -> bool:
+        """Whether something happened since the last look that may need a write."""
+        return bool(self._stirred)
+
     def look_again(self, now: Micros) -> Micros | None:
-        """Write what has waited long enough; returns when to call again, None if nothing waits. A driver calls this
-        when no cycle comes: a message that has stood must be written although nothing happens any more.
+        """Write what has waited long enough, and the groups whose pods changed; returns when to call again, None if
+        nothing waits. A driver calls this when no cycle comes.
         """
-        if self._plan is not None and self._next is not None and now >= self._next:
-            self._write(self._plan, now)
-        return self._next
+        writes = [*self._stirred_groups(now)]
+        if self._recount_at is not None and now >= self._recount_at:
+            writes += self._queues(now)
+        self._send(writes, now)
+        times = (self._objects.next_due(), self._jobs.next_due(), self._recount_at)
+        return min((when for when in times if when is not None), default=None)
 
     def failed(self, key: ObjectKey, now: Micros) -> Micros | None:
         """A write was refused: the next look compares with what the object says. Returns when reasons should be worked
@@ -103,7 +135,7 @@ class StatusWriter:
         if key[0] == "Pod":
             return None  # it has gone, or was bound
         if key[0] == "PodGroup":
-            self._stirred[f"{key[1]}/{key[2]}"] = None  # plans do not speak of groups that run
+            self._stirred[f"{key[1]}/{key[2]}"] = None  # plans have no entry for groups that run
         times, last = self._refused.get(key, (0, now))
         times = 1 if now - last > 2 * LONGEST_WAIT else times + 1
         self._refused[key] = times, now
@@ -121,6 +153,8 @@ class StatusWriter:
             key = f"{thing.metadata.namespace}/{thing.metadata.name}"
             self._jobs.forget(f"PodGroup {key}")
             self._stirred.pop(key, None)
+            self._undecided.pop(key, None)
+            self._said.pop(key, None)  # what is created under its name is another group
 
     def _pod_came(self, pod: Pod) -> None:
         self._stir(pod)
@@ -139,29 +173,33 @@ class StatusWriter:
         if group:
             self._stirred[group] = None
 
-    def _write(self, plan: Plan, now: Micros) -> None:
-        self._next = None
-        writes = [
-            *self._waiting_pods(plan.pending, now),
-            *self._pod_groups(plan, now),
-            *self._queues(plan, now),
-            *self._classes(plan, now),
-        ]
-        if self._next is None:
-            self._plan = None
+    def _send(self, writes: list[StatusWrite], now: Micros) -> None:
+        """These, and what was deferred until now."""
+        for _, entry in self._jobs.due(now):
+            writes += self._pods_of(entry, now)
+        for key, wanted in self._objects.due(now):
+            writes += self._object(key, wanted, now)
         if writes:
             self._submit(writes)
 
-    def _due(self, key: ObjectKey, facts: StatusFacts, now: Micros, shown: StatusFacts) -> bool:
-        if self._objects.is_due(key, facts, now, shown):
-            self._objects.wrote(key, facts, now)
-            return True
-        self._look_at(self._objects.next_look(key))
-        return False
+    def _offer(
+        self, key: ObjectKey, facts: StatusFacts, wanted: _Wanted, now: Micros, shown: StatusFacts
+    ) -> Iterable[StatusWrite]:
+        if self._objects.offer(key, facts, wanted, now, shown):
+            yield from self._object(key, wanted, now)
 
-    def _look_at(self, when: Micros | None) -> None:
-        if when is not None:
-            self._next = when if self._next is None else min(self._next, when)
+    def _object(self, key: ObjectKey, wanted: _Wanted, now: Micros) -> Iterable[StatusWrite]:
+        """The request is made from the object as it is now: others may have written conditions meanwhile."""
+        found = self._store.get(key)
+        if isinstance(wanted, GroupFacts) and isinstance(found, PodGroup):
+            write = group_write(key, found, wanted, self._groups.get(key), now)
+            if write is not None:
+                yield write
+        elif isinstance(wanted, ClassStanding) and isinstance(found, ResourceClass):
+            selector = found.spec.summary()
+            yield class_status(key, found.metadata.uid, wanted.allocatable, wanted.requested, selector)
+        elif isinstance(wanted, dict) and isinstance(found, Queue):
+            yield queue_status(key, found.metadata.uid, wanted)
 
     # -- pods --------------------------------------------------------------------------------------------------
 
@@ -171,22 +209,31 @@ class StatusWriter:
         pending = list(pending)
         if len(self._jobs) > 2 * len(pending) + _FEW:
             self._jobs.keep({f"{entry.job_kind} {entry.job}" for entry in pending})
+        elif deferred := list(self._jobs.waiting()):
+            waiting = {f"{entry.job_kind} {entry.job}" for entry in pending}
+            for identity in deferred:
+                if identity not in waiting:
+                    self._jobs.withdraw(identity)
         for entry in pending:
-            gated = entry.reason == Reason.SCHEDULING_GATED
             identity = f"{entry.job_kind} {entry.job}"
             facts = StatusFacts((), f"{entry.reason}: {entry.message}")
-            if self._jobs.is_due(identity, facts, now):
-                self._jobs.wrote(identity, facts, now)
-                job = self._state.job_of(entry.job_kind, entry.job)
-                names = [] if job is None else [task.key for task in job.tasks if task.state in _UNPLACED]
+            if self._jobs.offer(identity, facts, entry, now):
+                yield from self._pods_of(entry, now)
             else:
-                names = unexplained.get(identity, [])
-                self._look_at(self._jobs.next_look(identity))
-            for name in names:
-                yield from self._pod(name, gated, entry.message, now)
+                for name in unexplained.get(identity, ()):
+                    yield from self._pod(name, entry, now)
 
-    def _pod(self, name: str, gated: bool, message: str, now: Micros) -> Iterable[StatusWrite]:
+    def _pods_of(self, entry: Pending, now: Micros) -> Iterable[StatusWrite]:
+        job = self._state.job_of(entry.job_kind, entry.job)
+        if job is None and entry.job_kind == "PodGroup":
+            job = self._state.groups.get(entry.job)  # pods name the group, but it does not exist
+        for task in () if job is None else list(job.tasks):
+            if task.state in _UNPLACED:
+                yield from self._pod(task.key, entry, now)
+
+    def _pod(self, name: str, entry: Pending, now: Micros) -> Iterable[StatusWrite]:
         """Of pods with scheduling gates the API server says so itself."""
+        gated, message = entry.reason == Reason.SCHEDULING_GATED, entry.message
         namespace, _, pod_name = name.partition("/")
         key = ("Pod", namespace, pod_name)
         pod = self._store.get(key)
@@ -198,52 +245,44 @@ class StatusWriter:
 
     # -- groups ------------------------------------------------------------------------------------------------
 
-    def _pod_groups(self, plan: Plan, now: Micros) -> Iterable[StatusWrite]:
+    def _stirred_groups(self, now: Micros, *, after_plan: bool = False) -> Iterable[StatusWrite]:
         stirred, self._stirred = self._stirred, {}
-        for status in plan.status.pod_groups:
-            stirred.pop(status.name, None)
-            job = self._state.job_of("PodGroup", status.name)
-            if job is not None:
-                yield from self._group(job, facts_of_plan(status, job), now)
         for name in stirred:
             job = self._state.job_of("PodGroup", name)
-            if job is not None:
-                yield from self._group(job, facts_of_counts(job), now)
-
-    def _group(self, job: Job, facts: GroupFacts | None, now: Micros) -> Iterable[StatusWrite]:
-        namespace, _, name = job.key.partition("/")
-        key = ("PodGroup", namespace, name)
-        group = self._store.get(key)
-        if facts is None or not isinstance(group, PodGroup):
-            return
-        if self._due(key, facts.compared, now, shown_facts(group)):
-            write = group_write(key, group, facts, self._groups.get(key), now)
-            if write is not None:
-                yield write
+            namespace, _, group_name = name.partition("/")
+            key = ("PodGroup", namespace, group_name)
+            group = self._store.get(key)
+            if job is None or not isinstance(group, PodGroup):
+                continue
+            facts = group_facts(job, self._said.get(name), group.status)
+            if facts is None:
+                continue
+            if not after_plan and facts.phase == "Pending" and name not in self._said:
+                self._undecided[name] = None
+                continue
+            yield from self._offer(key, facts.compared, facts, now, shown_facts(group))
 
     # -- queues and classes ------------------------------------------------------------------------------------
 
-    def _queues(self, plan: Plan, now: Micros) -> Iterable[StatusWrite]:
-        if self._counted is None or now >= self._counted[0] + INTERVAL:
-            self._counted = (now, count_jobs(self._state, plan))
+    def _queues(self, now: Micros) -> Iterable[StatusWrite]:
+        if self._counted is None or now >= self._counted + INTERVAL:
+            self._counted, self._recount_at = now, None
+            self._counts = count_jobs(self._state, self._said)
         else:
-            self._look_at(self._counted[0] + INTERVAL)  # jobs that came since are not counted yet
-        counts = self._counted[1]
-        for standing in plan.queues:
+            self._recount_at = self._counted + INTERVAL  # jobs that came since are not counted yet
+        for standing in self._standings:
             key = ("Queue", "", standing.name)
             queue = self._store.get(key)
             if not isinstance(queue, Queue):
                 continue
             state = queue.spec.state or queue.status.state or standing.state
-            of_queue = counts.get(standing.name)
-            numbers = (*sorted(standing.allocated.items()), *of_queue)
-            facts = StatusFacts((state,), "", numbers)
-            if self._due(key, facts, now, StatusFacts((queue.status.state,))):
-                status = {"state": state, "allocated": standing.allocated, **of_queue._asdict()}
-                yield queue_status(key, queue.metadata.uid, status)
+            counts = self._counts.get(standing.name)
+            facts = StatusFacts((state,), "", (*sorted(standing.allocated.items()), *counts))
+            status = {"state": state, "allocated": standing.allocated, **counts._asdict()}
+            yield from self._offer(key, facts, status, now, StatusFacts((queue.status.state,)))
 
-    def _classes(self, plan: Plan, now: Micros) -> Iterable[StatusWrite]:
-        for standing in plan.resource_classes:
+    def _classes(self, standings: Iterable[ClassStanding], now: Micros) -> Iterable[StatusWrite]:
+        for standing in standings:
             key = ("ResourceClass", "", standing.name)
             thing = self._store.get(key)
             if not isinstance(thing, ResourceClass):
@@ -252,8 +291,8 @@ class StatusWriter:
             shown = StatusFacts()
             if known is not None:
                 shown = StatusFacts((known.selector,), "", (known.allocatable, known.requested))
-            if self._due(key, StatusFacts((selector,), "", (standing.allocatable, standing.requested)), now, shown):
-                yield class_status(key, thing.metadata.uid, standing.allocatable, standing.requested, selector)
+            facts = StatusFacts((selector,), "", (standing.allocatable, standing.requested))
+            yield from self._offer(key, facts, standing, now, shown)
 
 
 def _waits_because(pod: Pod) -> tuple[str, str] | None:
