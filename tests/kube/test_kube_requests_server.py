@@ -396,8 +396,16 @@ def test_an_event_and_its_series(sent: Sent) -> None:
         note = EventNote(about, "FailedScheduling", "Scheduling", f"0/{count} nodes fit", NOW + count * SECOND, True)
         assert sent.run(maker.write(note).script()).result == WriteResult.DONE
     found = ask(sent.plane, "GET", f"/apis/events.k8s.io/v1/namespaces/{SPACE}/events/told.17")
-    assert (found["reason"], found["note"], found["type"]) == ("FailedScheduling", "0/1 nodes fit", "Warning")
-    assert found["series"]["count"] == 3
+    assert (found["reason"], found["note"], found["type"]) == ("FailedScheduling", "0/3 nodes fit", "Warning")
+    assert found["series"]["count"] == found["deprecatedCount"] == 3
+    first, last = found["deprecatedFirstTimestamp"], found["deprecatedLastTimestamp"]
+    assert (first, last) == (_seconds(NOW + SECOND), _seconds(NOW + 3 * SECOND))
+    core = ask(sent.plane, "GET", f"/api/v1/namespaces/{SPACE}/events/told.17")
+    assert (core["firstTimestamp"], core["lastTimestamp"], core["count"]) == (first, last, 3)
+
+
+def _seconds(at: int) -> str:
+    return to_datetime(at).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 # -- the lease -----------------------------------------------------------------------------------------------------

@@ -157,23 +157,24 @@ def test_K10_a_group_of_kubernetes_has_its_own_condition(cluster: Cluster) -> No
         eventually(lambda: _condition(cluster.get(f"{path}/g"), "PodGroupScheduled")["status"] == "True")
 
 
-def test_K11_one_event_for_a_job_and_a_reason_not_one_for_a_cycle_or_a_pod(cluster: Cluster, history: History) -> None:
+def test_K11_one_event_for_a_job_and_a_reason_and_one_for_each_of_its_pods(cluster: Cluster, history: History) -> None:
     cluster.node("n", cpu=2)
     with Live(cluster) as live:
         group(cluster, "g", 3)
         for number in range(3):
             member(cluster, f"g-{number}", "g")
-        eventually(lambda: ("FailedScheduling", "PodGroup", "g") in _events(history))
+        eventually(lambda: ("Unschedulable", "PodGroup", "g") in _events(history))
         seconds = stir(cluster, live)
         cluster.node("m", cpu=2)
         eventually(lambda: ("Scheduled", "PodGroup", "g") in _events(history))
         found = _events(history)
         assert found["Scheduled", "PodGroup", "g"] == 1
-        assert found["FailedScheduling", "PodGroup", "g"] <= 2  # too few pods at first, then too few nodes
-        said = [one for one in history.snapshot("Event") if one["reason"] == "FailedScheduling"]
+        assert found["Unschedulable", "PodGroup", "g"] <= 2  # too few pods at first, then too few nodes
+        said = [one for one in history.snapshot("Event") if one["reason"] == "Unschedulable"]
         times = sum(one.get("series", {}).get("count", 1) for one in said if one["regarding"]["name"] == "g")
         assert times <= 3 + seconds // 10, "nor is one that is there said again in each cycle"
-        assert not [key for key in found if key[1] == "Pod" and key[2].startswith("g-")]
+        of_pods = {key: count for key, count in found.items() if key[1] == "Pod" and key[2].startswith("g-")}
+        assert of_pods == {("FailedScheduling", "Pod", f"g-{number}"): 1 for number in range(3)}
 
 
 def _events(history: History) -> Counter[tuple[str, str, str]]:

@@ -49,7 +49,9 @@ def test_a_pod_that_waits_says_why_and_one_that_is_bound_has_an_event(cluster: C
             lambda: {event["reason"]: event for event in events(cluster)} if len(events(cluster)) > 1 else 0
         )
         assert found["Scheduled"]["regarding"]["name"] == "fits"
-        assert found["Scheduled"]["note"] == f"assigned {cluster.namespace}/fits to {cluster.namespace}-small"
+        assert (
+            found["Scheduled"]["note"] == f"Successfully assigned {cluster.namespace}/fits to {cluster.namespace}-small"
+        )
         assert found["FailedScheduling"]["regarding"]["name"] == "large"
 
 

@@ -68,7 +68,7 @@ def test_a_node_is_drained_and_its_pods_go_elsewhere(cluster: Cluster, kubectl: 
         assert "PodScheduled" in text
         cluster.node("n2", cpu=1)
         eventually(lambda: cluster.places() == {"a-2": "n2"})
-        shown(kubectl, "a-2", "Scheduled", f"assigned {cluster.namespace}/a-2 to {cluster.namespace}-n2")
+        shown(kubectl, "a-2", "Scheduled", f"Successfully assigned {cluster.namespace}/a-2 to {cluster.namespace}-n2")
         cluster.pod("b-2")
         shown(kubectl, "b-2", "FailedScheduling")
         kubectl("uncordon", first)
@@ -109,7 +109,7 @@ def test_a_group_is_edited_and_starts_with_fewer_pods(cluster: Cluster, kubectl:
         gang(cluster, "g", 3, 3)
         row = eventually(lambda: _row(kubectl, "g", "Unschedulable"))
         assert row[:3] == ["g", "Inqueue", "3"] or row[:3] == ["g", "Pending", "3"]
-        said = shown_group(kubectl, "g", "FailedScheduling")
+        said = shown_group(kubectl, "g", "Unschedulable")
         assert "insufficient cpu" in said
         assert set(cluster.places().values()) == {""}
         kubectl("patch", f"{GROUPS}/g", "--type=merge", "-p", '{"spec": {"minMember": 2}}')

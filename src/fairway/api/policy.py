@@ -83,6 +83,8 @@ class Policy:
     """Labels of nodes that divide the cluster into domains, the widest first."""
     warnings: tuple[str, ...] = field(default=(), compare=False)
     """What the file says that has no effect, each with its place."""
+    no_reservations: str = ""
+    """Why a driver cannot write Reservations; then none is made. Not part of a policy file."""
 
     def action(self, name: str) -> ActionConfig | None:
         return next((action for action in self.actions if action.name == name), None)

@@ -46,19 +46,21 @@ def changes_of(
     *,
     makes_claims: bool = True,
     class_claims: bool = False,
+    writes_reservations: bool = True,
 ) -> list[Change]:
     """What has to be written for the plan, claims before their pods. A driver that carries out one plan after the
     other gives its `writer`, so that reservations which stay as they are are not made again. Without `makes_claims`
     another controller makes the claims that pods have from templates: a job waits until they are there. With
     `class_claims` devices chosen by class are given to the kubelet by a claim too, as those for extended resources
-    always are.
+    always are. Without `writes_reservations` the server refuses them: none is written, nor deleted.
     """
     found: list[Change] = []
     if plan.placed:
         found += _bindings(plan, _DeviceObjects(store, makes_claims), store, now, class_claims)
     if plan.evictions:
         found += _evictions(plan, store, now)
-    found += _reservations(plan, store, ReservationWriter() if writer is None else writer)
+    if writes_reservations:
+        found += _reservations(plan, store, ReservationWriter() if writer is None else writer)
     found += _nominations(plan, store, now)
     return found
 

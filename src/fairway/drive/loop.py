@@ -301,6 +301,7 @@ class SchedulerLoop:
             self._reservations,
             makes_claims=self._makes_claims,
             class_claims=self.class_claims,
+            writes_reservations=not self.policy.no_reservations,
         )
         return Cycle(self.cycles, now, plan, changes, reasons, spent)
 

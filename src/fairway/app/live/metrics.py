@@ -132,6 +132,7 @@ class RunMetrics(ProgramMetrics):
         self.unanswered = gauge("fairway_unanswered_changes", "Changes that are not answered yet.")
         self.policy_reloads = counter("fairway_policy_reloads", "Policies read, by result.", "result")
         self.shadow = counter("fairway_shadow_differences", "Entries in which the shadow policy differs.", "kind")
+        self.reservations_refused = gauge("fairway_reservations_refused", "Whether Reservations cannot be written.")
         self.broken_gangs = counter(
             "fairway_broken_gangs", "Gangs evicted because they could not be completed in time."
         )

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import socket
 from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -29,7 +32,7 @@ from fairway.app.live.viewer_facts import program_facts
 from fairway.app.live.viewer_feed import ViewerFeed
 from fairway.app.view.scheduler_page import ProgramFacts
 from fairway.clock import SECOND, wall_clock
-from fairway.drive.change import Bind, Change, Evict
+from fairway.drive.change import Bind, Change, Evict, WriteReservation
 from fairway.drive.loop import Rhythm, SchedulerLoop
 from fairway.drive.member import PlacementPods, report, scores
 from fairway.errors import NoAnswerError
@@ -38,6 +41,7 @@ from fairway.kube.guards.claim_guard import ClaimGuard
 from fairway.kube.guards.device_check import DeviceCheck
 from fairway.kube.guards.device_conflicts import DeviceConflictWriter
 from fairway.kube.guards.gangs import GangGuard
+from fairway.kube.guards.reservation_access import reservation_problem
 from fairway.kube.http.client import ApiClient
 from fairway.kube.http.exchange import LONG_PAUSE, Ending, WriteResult
 from fairway.kube.reading.feed import Feed
@@ -56,6 +60,8 @@ from fairway.scheduler.plugins.installed import default_registry
 from fairway.state.cluster import ClusterState
 from fairway.state.jobs import Job
 
+CHECK_AGAIN = 60.0
+"""Seconds between two checks whether Reservations, which were refused, can be written by now."""
 REASONS_REST = 4
 """Up to a quarter of the time is spent on what people read, not more."""
 
@@ -81,6 +87,9 @@ class LiveScheduler(KubeProgram):
         self._knows_version = False
         self.metrics = RunMetrics()
         self._recorder: LiveRecorder | None = None
+        self._no_reservations = ""
+        """Why Reservations cannot be written, as far as is known."""
+        self._reservations_refused = asyncio.Event()
         self._late: StatusTimer | None = None
         """Not in a dry run."""
         super().__init__(settings, connection, log, self.metrics, random)
@@ -109,8 +118,12 @@ class LiveScheduler(KubeProgram):
         return tasks if self._reporter is None else [*tasks, self._reporter.run()]
 
     async def _learn_version(self) -> None:
-        """No cycle before it is known: where kubelets honour them, devices by class are written to claims too."""
+        """No cycle before it is known: where kubelets honour them, devices by class are written to claims too. Nor
+        before it is known whether Reservations can be written.
+        """
         class_claims = await serves_class_claims(self._client, self._random)
+        if not self._settings.dry_run:
+            await self._check_reservations()
 
         def learnt() -> None:
             self._scheduler.class_claims = class_claims
@@ -119,6 +132,27 @@ class LiveScheduler(KubeProgram):
             self._lead_if_complete()
 
         self._thread.hand_over(learnt)
+        while True:  # what was refused may be allowed later, and the other way round
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(
+                    self._reservations_refused.wait(), CHECK_AGAIN if self._no_reservations else None
+                )
+            self._reservations_refused.clear()
+            await self._check_reservations()
+            await asyncio.sleep(1)
+
+    async def _check_reservations(self) -> None:
+        """Where they cannot be written none is made, and jobs that would have one say why they have none."""
+        why = await reservation_problem(self._client, self._client.connection.namespace)
+        if why == self._no_reservations:
+            return
+        self._no_reservations = why
+        self.metrics.reservations_refused.set(int(bool(why)))
+        if why:
+            self._log.warning("nodes are not reserved for starving jobs: Reservations cannot be written", why=why)
+        else:
+            self._log.info("Reservations can be written")
+        self._use(self._given_policy)
 
     def _scheduler_names(self) -> frozenset[str]:
         return frozenset(self._settings.scheduler_names)
@@ -130,6 +164,7 @@ class LiveScheduler(KubeProgram):
 
     def _build(self, policy: Policy) -> None:
         settings = self._settings
+        self._given_policy = policy
         state = ClusterState(settings.scheduler_names, column_bytes=settings.column_memory << 20)
         self._observer = LoopObserver(self._log, self.metrics, dry_run=settings.dry_run)
         groups: dict[ObjectKey, str] = {}
@@ -238,6 +273,9 @@ class LiveScheduler(KubeProgram):
         return program_facts(self.metrics, self._log, self._leads, self._world.unanswered, self._shadow)
 
     def _use(self, policy: Policy) -> None:
+        self._given_policy = policy
+        why = self._no_reservations
+        policy = replace(policy, no_reservations=f"Reservations cannot be written ({why})" if why else "")
         self._thread.hand_over(partial(self._scheduler.use, policy))
         if self._viewer is not None:
             self._viewer.use(policy)
@@ -321,6 +359,8 @@ class LiveScheduler(KubeProgram):
         if isinstance(change, Evict):
             self._eviction_refused(change, ending)
         else:
+            if isinstance(change, WriteReservation) and not self._no_reservations:
+                self._sockets.call_soon_threadsafe(self._reservations_refused.set)
             self._scheduler.refused(change, ending.why)
 
     def _eviction_refused(self, change: Evict, ending: Ending) -> None:

@@ -172,6 +172,9 @@ class _Walk:
             self._session.outcomes.notes[job.job] = "reserves nothing while jobs of higher priority are being placed"
             self._session.decisions.rechecks.append(self._session.now + 1)  # the next round is its own
             return False
+        if why := self._session.policy.no_reservations:
+            self._session.outcomes.notes[job.job] = f"nothing is reserved: {why}"
+            return False
         return self._places.reserve(job)
 
 
