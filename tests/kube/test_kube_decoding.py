@@ -161,7 +161,9 @@ def test_K4_pods_of_others_count_once_they_have_a_node_and_finished_ones_never()
         ("Succeeded", "fairway", {"scheduling.k8s.io/group-name": "g"}, True),
         ("Succeeded", "fairway", {"fairway.dev/min-available": "2"}, True),
         ("Succeeded", "other", {"scheduling.k8s.io/group-name": "g"}, False),
-        ("Failed", "fairway", {"scheduling.k8s.io/group-name": "g"}, False),
+        ("Failed", "fairway", {"scheduling.k8s.io/group-name": "g"}, True),
+        ("Failed", "another", {"scheduling.k8s.io/group-name": "g"}, False),
+        ("Failed", "fairway", {"fairway.dev/min-available": "2"}, False),
     ],
 )
 def test_K4_a_pod_that_succeeded_counts_in_its_own_gang_and_nowhere_else(

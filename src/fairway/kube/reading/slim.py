@@ -31,13 +31,13 @@ def is_kept(thing: ApiObject, scheduler_names: Collection[str]) -> bool:
     """Whether an object counts at all: finished pods do not, nor do those that wait for another scheduler.
 
     A pod that succeeded still counts in its own gang: else a gang of which some have finished could never replace one
-    that was lost.
+    that was lost. One that failed counts in the status of its group, which would say Running for ever.
     """
     if not isinstance(thing, Pod):
         return True
     phase, ours = thing.status.phase, thing.spec.scheduler_name in scheduler_names
     if phase == "Failed":
-        return False
+        return ours and bool(group_name(thing))
     if phase == "Succeeded":
         return ours and bool(group_name(thing) or noted(thing.metadata, MIN_AVAILABLE))
     return ours or bool(thing.spec.node_name)
