@@ -111,13 +111,38 @@ def test_a_host_port_that_was_freed_for_a_claimant_is_its_own():
     group = make.group("g", minimum=2, created=0)
     pods = [
         nominated(waiting("g-0", group="g", cpu=1, ports=[80], priority=10), "n1"),
-        nominated(waiting("g-1", group="g", cpu=1, priority=10), "n2"),
+        nominated(waiting("g-1", group="g", cpu=2, priority=10), "n2"),
     ]
-    nodes = [make.node("n1", cpu=8), make.node("n2", cpu=1)]
+    nodes = [make.node("n1", cpu=2), make.node("n2", cpu=2)]
     state = state_of(nodes, leaving("v2", "n2"), group, pods, waiting("other", cpu=1, ports=[80]))
     assert bound(cycle(state, acting("enqueue", "allocate"))) == {}
     state.apply(Deleted(leaving("v2", "n2")))
     assert bound(cycle(state, acting("enqueue", "allocate"))) == {"g-0": "n1", "g-1": "n2"}
+
+
+def test_a_gang_that_lost_one_of_its_places_starts_with_the_rest_and_another():
+    """Its own nomination counts while another place is looked for."""
+    group, *pods = waiting_gang("g", 2, cpu=2, priority=10)
+    named = [nominated(pods[0], "n1"), nominated(pods[1], "gone")]
+    state = state_of(make.node("n1", cpu=2), make.node("n3", cpu=2), group, named, waiting("other", cpu=2))
+    assert bound(cycle(state, acting("enqueue", "allocate"))) == {"g-1": "n3", "g-0": "n1"}
+
+
+def test_a_gang_that_lost_one_of_its_places_evicts_for_another():
+    group, *pods = waiting_gang("g", 2, cpu=2, priority=10)
+    named = [nominated(pods[0], "n1"), nominated(pods[1], "gone")]
+    objects = [make.node("n1", cpu=2), make.node("n3", cpu=2), running("more", "n3", cpu=2), group, *named]
+    found = plan(objects, waiting("other", cpu=2), policy=POLICY)
+    assert (bound(found), evicted(found), nominations(found)) == ({}, ["more"], {"g-0": "n1", "g-1": "n3"})
+
+
+def test_a_gang_that_lost_a_place_for_good_gives_up_the_rest():
+    group, *pods = waiting_gang("g", 2, cpu=2, priority=10)
+    named = [nominated(pods[0], "n1"), nominated(pods[1], "gone")]
+    state = state_of(make.node("n1", cpu=2), group, named, waiting("other", cpu=2))
+    found = cycle(state, POLICY)
+    assert (bound(found), nominations(found), found.recheck_at) == ({}, {}, BEGIN + DAY * SECOND + 1)
+    assert released(found)["g-0"] == "the job has no place for all that it needs any more"
 
 
 def test_a_claimant_that_fits_elsewhere_goes_there():

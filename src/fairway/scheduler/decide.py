@@ -27,6 +27,7 @@ from fairway.scheduler.plan import Plan, Sources
 from fairway.scheduler.plugins.installed import default_registry
 from fairway.scheduler.report.order import ConsideredJob, considered
 from fairway.scheduler.report.plan_maker import make_plan
+from fairway.scheduler.reservations.resuming import release_incomplete
 from fairway.scheduler.reservations.starving import next_starvation, overdue
 from fairway.scheduler.reservations.unchanged import unchanged
 from fairway.state.cluster import ClusterState
@@ -206,4 +207,5 @@ def _cycle(
         meter.mark(action.name)
     if session.decisions.settled:
         spare_needless(session)
+    release_incomplete(session)
     return session

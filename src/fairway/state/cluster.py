@@ -159,13 +159,18 @@ class ClusterState(ClusterTables):
             self.changed_jobs.add(job)
 
     def _priority_of(self, job: Job) -> int:
-        """A group's own number or class counts; without one, its most important pod."""
-        if job.own_priority is not None:
-            return job.own_priority
-        if job.priority_class and self.priorities.known(job.priority_class):
-            return self.priorities.value(job.priority_class)
+        """The priority that a group states counts up to that of its most important pod, so that quotas on priority
+        classes, which are about pods, hold. Controllers that create pods only when their group is admitted are ordered
+        by what the group states until then.
+        """
+        stated = job.own_priority
+        if stated is None and job.priority_class and self.priorities.known(job.priority_class):
+            stated = self.priorities.value(job.priority_class)
         tasks = job.tasks
-        return tasks[0].priority if len(tasks) == 1 else max([task.priority for task in tasks], default=0)
+        if not tasks:
+            return stated or 0
+        most = tasks[0].priority if len(tasks) == 1 else max([task.priority for task in tasks])
+        return most if stated is None or stated > most else stated
 
     def forget_intake(self) -> None:
         """Forget what reading objects leaves behind for the next that are alike."""

@@ -110,11 +110,11 @@ def _check_hints(state: ClusterState, job: Job) -> None:
 
 
 def _priority(state: ClusterState, job: Job) -> int:
-    if job.own_priority is not None:
-        return job.own_priority
-    if job.priority_class and state.priorities.known(job.priority_class):
-        return state.priorities.value(job.priority_class)
-    return max((task.priority for task in job.tasks), default=0)
+    stated = job.own_priority
+    if stated is None and job.priority_class and state.priorities.known(job.priority_class):
+        stated = state.priorities.value(job.priority_class)
+    limits = [] if stated is None else [stated]
+    return min([*limits, max(task.priority for task in job.tasks)] if job.tasks else [*limits, 0][:1])
 
 
 # -- nodes --------------------------------------------------------------------------------------------------------

@@ -25,6 +25,8 @@ def reclaim(session: Session, arguments: Arguments) -> None:
         for account in session.accounts.queues.values()
         if account.is_below_deserved() and rich not in ([], [account])
     }
+    if rich:
+        poor |= _waiting_on_nodes(session)
     if not poor:
         return  # no queue has more than it deserves, or none misses it
 
@@ -33,3 +35,11 @@ def reclaim(session: Session, arguments: Arguments) -> None:
         return found if found.may_act() else None
 
     evict_for_claimants(session, arguments, entitlement, poor)
+
+
+def _waiting_on_nodes(session: Session) -> set[str]:
+    """Queues of jobs that have reserved full nodes: what they wait for there counts as allocated, although they do not
+    have it yet, and a reservation must not keep its queue from reclaiming.
+    """
+    reservations = session.reservations
+    return {job.queue.name for job in reservations.reserving_jobs.values() if reservations.waiting_on_nodes(job)}

@@ -30,7 +30,7 @@ from fairway.scheduler.framework.statement import Statement
 from fairway.scheduler.framework.working_nodes import WorkingNodes
 from fairway.scheduler.jobs.placing import Placer
 from fairway.scheduler.reservations.reserving import Places
-from fairway.scheduler.reservations.resuming import broken, resume
+from fairway.scheduler.reservations.resuming import INCOMPLETE, broken, resume
 from fairway.scheduler.reservations.starving import condition_ready, next_starving, starving
 from fairway.state.jobs import Job, Task, TaskState
 
@@ -210,4 +210,4 @@ def _release_parts(session: Session) -> None:
         ]
         if reserved and not condition_ready(session, job):
             for reservation in reserved:
-                session.reservations.release(reservation, "the job has no place for all that it needs any more")
+                session.reservations.release(reservation, INCOMPLETE)

@@ -11,6 +11,7 @@ from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.overrun import comes_after
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.reservations.reservable import missing_tasks
+from fairway.scheduler.reservations.starving import condition_ready
 from fairway.state.jobs import Task
 from fairway.state.waiting import EquivalenceClass
 
@@ -64,10 +65,17 @@ class Claimants:
             if (
                 self._may_claim(job.queue.name)
                 and job.job not in session.decisions.bound_jobs()
-                and session.reservations.waiting_on_nodes(job)
+                and (session.reservations.waiting_on_nodes(job) or self._lost_a_nomination(job))
                 and self._may_evict(job)
             ):
                 yield job
+
+    def _lost_a_nomination(self, job: JobRun) -> bool:
+        """Whether pods were evicted for the job, and one of its places has gone since: it claims another."""
+        session = self._session
+        return session.reservations.is_nominated(job) and not (
+            session.rules.job_ready(job) or condition_ready(session, job)
+        )
 
     def _may_claim(self, queue: str) -> bool:
         return self._queues is None or queue in self._queues

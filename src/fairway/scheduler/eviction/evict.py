@@ -131,7 +131,8 @@ class _Evictor:
     def _is_worth_it(self, job: JobRun, tasks: list[Task]) -> bool:
         """Whether the job would be ready with the capacity that is made for it."""
         placed = self._session.statement()
-        for task in tasks:
+        nominated = [each.task for each in self._session.reservations.of(job) if each.state is not TaskState.ALLOCATED]
+        for task in [*tasks, *nominated]:
             placed.assume_ready(job, task)
         enough = self._session.rules.job_pipelined(job)
         placed.rollback()

@@ -111,6 +111,10 @@ class Reservations:
         """Whether there is any reservation of the job."""
         return bool(self._by_job) and bool(self._by_job.get(job))
 
+    def is_nominated(self, job: JobRun) -> bool:
+        """Whether pods are evicted for the job."""
+        return any(reservation.state is TaskState.PIPELINED for reservation in self._by_job.get(job, ()))
+
     def rows(self) -> set[int]:
         """Rows that carry a reservation."""
         rows = {
@@ -167,10 +171,9 @@ class Reservations:
 
     def waiting_on_nodes(self, job: JobRun) -> list[TaskReservation]:
         """Those of its reservations that wait for capacity; none if pods are being evicted for it already."""
-        own = self.of(job)
-        if any(reservation.state is TaskState.PIPELINED for reservation in own):
+        if self.is_nominated(job):
             return []
-        return [reservation for reservation in own if reservation.state is TaskState.RESERVED]
+        return [reservation for reservation in self.of(job) if reservation.state is TaskState.RESERVED]
 
     @contextmanager
     def without(self, reserved: list[TaskReservation]) -> Iterator[None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fairway.scheduler.framework.candidates import feasibility_is_monotone, next_in_class
 from fairway.scheduler.framework.decisions import Step
 from fairway.scheduler.framework.job_run import JobRun, TaskRun
+from fairway.scheduler.framework.reservations import TaskReservation
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.framework.statement import Statement
 from fairway.scheduler.topology.placing import begin_in_domains, grow_in_domains
@@ -169,6 +170,7 @@ class Placer:
 
     def _begin_here(self, job: JobRun, statement: Statement) -> Step:
         allowed = True
+        self._take_nominated(job, statement)
         for role, least in job.job.role_minimums:
             missing = least - (job.role_ready or {}).get(role, 0)
             allowed &= self._place(job, statement, missing, role)
@@ -197,6 +199,19 @@ class Placer:
                     break  # no other task of the job could make up for it
             missing -= self._try(job, run, may, statement)
         return allowed
+
+    def _take_nominated(self, job: JobRun, statement: Statement) -> None:
+        """Capacity that was made for some of its tasks counts while places for the others are looked for: a gang may
+        have lost the node of one nomination and keeps the rest.
+        """
+        reservations, domain = self._session.reservations, self._session.nodes.kernel.domain
+        for reservation in reservations.of(job) if reservations.has(job) else ():
+            carried = reservation.state is TaskState.PIPELINED and reservation.task.state is TaskState.PIPELINED
+            if carried and (domain is None or domain[reservation.row]):
+                statement.take_nominated(reservation, self._is_there)
+
+    def _is_there(self, reservation: TaskReservation) -> bool:
+        return self._session.nodes.kernel.fits_now(reservation.task.shape, reservation.row)
 
     def _place_reserved(self, job: JobRun, statement: Statement) -> None:
         """Tasks that wait for capacity on one node may find some on another."""

@@ -99,7 +99,7 @@ class Guarantees:
 
 
 def missing_tasks(reservations: Reservations, job: JobRun) -> list[Task]:
-    """The waiting tasks that would make the job ready, roles first."""
+    """The waiting tasks that would make the job ready, roles first, beside those that have a place or a nomination."""
     if not job.job.role_minimums and not reservations.has(job):
         missing = job.minimum - job.ready
         if missing <= 0:
@@ -107,13 +107,12 @@ def missing_tasks(reservations: Reservations, job: JobRun) -> list[Task]:
         return job.waiting[:missing] if len(job.waiting) >= missing else []
     chosen: list[Task] = []
     have = {**(job.role_ready or {})}
-    for reservation in reservations.of(job):
-        if reservation.state is TaskState.RESERVED:
-            have[reservation.task.traits.role] = have.get(reservation.task.traits.role, 0) + 1
+    waits = [reservation.task for reservation in reservations.of(job) if reservation.state is not TaskState.ALLOCATED]
+    for task in waits:
+        have[task.traits.role] = have.get(task.traits.role, 0) + 1
     for role, least in job.job.role_minimums:
         of_role = [task for task in job.waiting if task.traits.role == role]
         chosen += of_role[: max(0, least - have.get(role, 0))]
-    reserved = sum(reservation.state is TaskState.RESERVED for reservation in reservations.of(job))
-    left = job.minimum - job.ready - reserved - len(chosen)
-    chosen += [task for task in job.waiting if task not in chosen][: max(0, left)]
-    return chosen if len(chosen) >= job.minimum - job.ready - reserved else []
+    missing = job.minimum - job.ready - len(waits)
+    chosen += [task for task in job.waiting if task not in chosen][: max(0, missing - len(chosen))]
+    return chosen if len(chosen) >= missing else []

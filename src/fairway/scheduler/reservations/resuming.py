@@ -12,7 +12,10 @@ from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.reservations import TaskReservation
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.reservations.reservable import max_reserved
+from fairway.scheduler.reservations.starving import condition_ready
 from fairway.state.jobs import TaskState
+
+INCOMPLETE = "the job has no place for all that it needs any more"
 
 Broken = list[tuple[TaskReservation, str]]
 """Reservations that may not stand any longer, and why."""
@@ -96,6 +99,18 @@ def _settle(session: Session, job: JobRun) -> None:
         nominated.rollback()
 
 
+def release_incomplete(session: Session) -> None:
+    """All or nothing: a gang that lost a nomination, and that no action has found another place for, gives up the
+    rest, so that the capacity does not stand empty until the nominations time out.
+    """
+    reservations = session.reservations
+    for job in list(reservations.awake_jobs.values()):
+        if reservations.is_nominated(job) and not condition_ready(session, job):
+            for reservation in reservations.of(job):
+                reservations.release(reservation, INCOMPLETE)
+            session.decisions.rechecks.append(session.now + 1)  # what it kept is there for others
+
+
 def _broken(session: Session, reservation: TaskReservation) -> str:
     """Why a reservation may not stand any longer; "" if it may."""
     nodes, row = session.state.nodes, reservation.row
@@ -129,6 +144,8 @@ def _reservation_broken(session: Session, reservation: TaskReservation) -> str:
     if arguments is None:
         return "the policy reserves nothing"
     timeout = arguments.reservation_timeout
+    if session.reservations.is_nominated(reservation.job):
+        timeout = 0  # pods are evicted for the rest of its gang: it waits for those as long as a nomination does
     if timeout and session.now - reservation.since >= timeout * SECOND:
         session.reservations.given_up.setdefault(reservation.job, set()).add(reservation.row)
         return f"not used within {timeout} s"

@@ -94,12 +94,12 @@ def next_starving(
 
 
 def condition_ready(session: Session, job: JobRun) -> bool:
-    """Whether the job is ready as soon as its reservations are filled."""
+    """Whether the job is ready as soon as its reservations are filled and the pods evicted for it are gone."""
     filled = session.statement()
     for reservation in session.reservations.of(job):
-        if reservation.state is TaskState.RESERVED:
+        if reservation.state is not TaskState.ALLOCATED:  # counts as ready already
             filled.assume_ready(job, reservation.task)
-    ready = filled.checkpoint() > 0 and session.rules.job_ready(job)
+    ready = session.reservations.has(job) and session.rules.job_ready(job)
     filled.rollback()
     return ready
 
