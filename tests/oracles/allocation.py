@@ -64,13 +64,28 @@ class Allocation:
         next_in_class, deferred = list(jobs), []
         while next_in_class:
             job = min(next_in_class, key=lambda job: self.key(job, next_in_class))
+            bound = len(self._bindings)
+            was_new = not _has_started(job)
             result = self._step(job, lending)
+            gang = self._broken_before(job, next_in_class) if was_new and result is PLACED else None
+            if gang is not None:
+                self._take_back(job, bound)
+                job, result = gang, self._step(gang, lending)
             if result is PLACED and job.waiting():
                 continue
             next_in_class.remove(job)
             if result is NOT_ALLOWED:
                 deferred.append(job)
         return deferred
+
+    def _broken_before(self, job: Job, next_in_class: list[Job]) -> Job | None:
+        """5.5: of the gangs that lost pods, the one that goes before a job that has not started."""
+        found = [
+            gang
+            for gang in next_in_class
+            if gang.is_broken() and gang.queue == job.queue and gang.priority >= job.priority and _was_held(gang)
+        ]
+        return min(found, key=lambda gang: (-gang.priority, self.key(gang, next_in_class)), default=None)
 
     def _step(self, job: Job, lending: bool) -> str:
         if job.is_ready():
@@ -179,3 +194,22 @@ def _runs(tasks: list[Task]) -> list[list[Task]]:
         else:
             runs.append([task])
     return runs
+
+
+def _has_started(job: Job) -> bool:
+    return any(task.holds or task.ready for task in job.tasks)
+
+
+def _was_held(gang: Job) -> bool:
+    """Whether pods of the gang that were placed had what each of its missing pods requests."""
+    before = [task for task in gang.tasks if task.node or task.finished]
+    waiting = gang.waiting() if gang.roles else gang.waiting()[: max(0, gang.minimum - gang.ready_tasks())]
+    for task in waiting:
+        like = [other for other in before if other.role == task.role] or before
+        if not any(_is_within(task.request, other.request) for other in like):
+            return False
+    return True
+
+
+def _is_within(request: Amounts, other: Amounts) -> bool:
+    return all(amount <= other.get(name, 0) for name, amount in request.items())

@@ -93,6 +93,11 @@ class Job:
             self.ready_tasks(role) >= least for role, least in self.roles.items()
         )
 
+    def is_broken(self) -> bool:
+        """Whether pods of it run, but fewer than it needs."""
+        runs = any(task.ready and not task.finished for task in self.tasks)
+        return runs and not self.is_ready() and not self.alone
+
     def is_valid(self) -> bool:
         members = [task for task in self.tasks if task.member]
         return len(members) >= self.minimum and all(
@@ -229,10 +234,11 @@ class Cluster:
         named = {f"{g.metadata.namespace}/{g.metadata.name}": g.spec.priority_class_name for g in groups.values()}
         for job in self.jobs.values():
             name = "" if job.alone else named.get(job.key, "")
-            if name in self.classes:
-                job.priority = self.classes[name].value
-            else:
-                job.priority = max((task.priority for task in job.tasks), default=0)
+            most = max((task.priority for task in job.tasks), default=None)
+            stated = self.classes[name].value if name in self.classes else most
+            job.priority = min(
+                p for p in (most, stated, 0 if most is None and stated is None else None) if p is not None
+            )
 
 
 def _queue(queue: Queue) -> QueueRecord:

@@ -28,6 +28,17 @@ class AllocateArguments(Arguments, frozen=True):
     per_queue: Annotated[bool, setting("With `blocked: wait`, a job that cannot start only delays its own queue.")] = (
         False
     )
+    gang_repair_timeout: Annotated[
+        Seconds,
+        setting(
+            "A gang that has started and has fewer pods than its minimum is broken. Capacity for its missing pods is "
+            "kept this long, so that recreated pods find it. 0 keeps none."
+        ),
+    ] = 120
+    stale_gang_timeout: Annotated[
+        Seconds,
+        setting("A gang that stays broken longer than this is evicted as a whole, and waits again. 0 is never."),
+    ] = 0
 
 
 class BackfillArguments(Arguments, frozen=True):

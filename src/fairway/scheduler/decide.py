@@ -51,6 +51,8 @@ def quiet_plan(state: ClusterState, policy: Policy, now: Micros) -> Plan | None:
         if isinstance(action.arguments, ReserveArguments):
             reserve = action.arguments
     state.refresh()
+    if state.broken_gangs:
+        return None
     waiting = state.waiting
     if waiting.started:
         return None if reserve is None else _standing_plan(state, policy, reserve, now)

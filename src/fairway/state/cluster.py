@@ -27,7 +27,7 @@ from fairway.state.device_requests import DeviceFact, fact_key
 from fairway.state.events import Deleted, Event, Upserted
 from fairway.state.intake.groups import GroupIntake
 from fairway.state.intake.pods import PodIntake
-from fairway.state.jobs import Job, is_valid
+from fairway.state.jobs import Job, is_broken, is_valid
 from fairway.state.ledger import TaskLedger
 from fairway.state.reader import ResourceNames
 from fairway.state.shaper import Shaper
@@ -150,6 +150,8 @@ class ClusterState(ClusterTables):
             return
         for job in self._ledger.take_marked():
             job.priority = self._priority_of(job)
+            if not job.alone and (job.broken or job.ready < job.minimum or job.role_minimums):
+                self._note_broken(job)
             if job.implicit:
                 job.created = min([task.created for task in job.tasks if task.created is not None], default=None)
             if job.pending:
@@ -157,6 +159,13 @@ class ClusterState(ClusterTables):
             else:
                 self.waiting.retire(job)
             self.changed_jobs.add(job)
+
+    def _note_broken(self, job: Job) -> None:
+        job.broken = is_broken(job)
+        if job.broken:
+            self.broken_gangs[job] = None
+        else:
+            self.broken_gangs.pop(job, None)
 
     def _priority_of(self, job: Job) -> int:
         """The priority that a group states counts up to that of its most important pod, so that quotas on priority

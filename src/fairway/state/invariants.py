@@ -84,6 +84,7 @@ def _check_jobs(state: ClusterState) -> None:
         same(f"pending tasks of job {job.key}", job.pending, sum(task.state in WAITING for task in job.tasks))
         same(f"gated tasks of job {job.key}", job.gated, sum(task.state is TaskState.GATED for task in job.tasks))
         same(f"priority of job {job.key}", job.priority, _priority(state, job))
+        same(f"whether the gang of job {job.key} is broken", (job.broken, job in state.broken_gangs), _broken(job))
         _check_hints(state, job)
     for key, job in state.groups.items():
         same(f"key of group {key}", job.key, key)
@@ -107,6 +108,15 @@ def _check_hints(state: ClusterState, job: Job) -> None:
     same(f"topology of job {job.key}", job.topology, requested)
     if job.implicit:
         same(f"minimum of job {job.key}", job.minimum, max((hints.minimum for hints in counted), default=1))
+
+
+def _broken(job: Job) -> tuple[bool, bool]:
+    ready = job.ready >= job.minimum and all(
+        job.ready_by_role().get(role, 0) >= least for role, least in job.role_minimums
+    )
+    runs = any(task.state in (TaskState.BOUND, TaskState.RUNNING) for task in job.tasks)
+    broken = runs and not ready and not job.alone
+    return broken, broken
 
 
 def _priority(state: ClusterState, job: Job) -> int:

@@ -188,6 +188,8 @@ class Job:
     __slots__ = (
         "alone",
         "annotations",
+        "broken",
+        "broken_at",
         "created",
         "evict_whole",
         "gated",
@@ -244,6 +246,10 @@ class Job:
         self.overrun: OverrunRecord | None = None
         """If it was evicted because it outlived its expected run time."""
         self.last_ready: Micros | None = None
+        self.broken = False
+        """Whether it is a gang that has started and has fewer pods than its minimum by now."""
+        self.broken_at: Micros | None = None
+        """When its group's condition `Scheduled` turned False, if it did."""
         self.tasks: list[Task] = []
         self.ready = 0
         self.pending = 0
@@ -340,3 +346,19 @@ def is_valid(job: Job) -> bool:
         return True
     by_role = job.members_by_role()
     return all(by_role.get(role, 0) >= least for role, least in job.role_minimums)
+
+
+RUNS = frozenset({_S.BOUND, _S.RUNNING})
+"""States of a pod that works, or is about to, if its gang is whole."""
+
+
+def is_broken(job: Job) -> bool:
+    """Whether a gang has pods on nodes, but fewer than it needs: gangs are placed whole, so it has lost some."""
+    if job.alone or not any(task.state in RUNS for task in job.tasks):
+        return False
+    if job.ready < job.minimum:
+        return True
+    if not job.role_minimums:
+        return False
+    by_role = job.ready_by_role()
+    return any(by_role.get(role, 0) < least for role, least in job.role_minimums)

@@ -83,6 +83,8 @@ class ClusterTables:
         self.terms = PodTerms(self.namespaces.labels, self.pods)
         self.waiting = WaitingIndex(self.queues)
         self.derived = Derived()
+        self.broken_gangs: dict[Job, None] = {}
+        """Gangs that have started and have fewer pods than their minimum by now."""
         self.changed_jobs: Log[Job] = Log()
         """Jobs that changed, for indexes of them."""
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from fairway.api.arguments import AllocateArguments
 from fairway.api.settings import Arguments
 from fairway.scheduler.backfill.planner import allocate_ahead
+from fairway.scheduler.eviction.stale import evict_stale
 from fairway.scheduler.framework.candidates import best_effort_candidates, candidates
 from fairway.scheduler.framework.decisions import Step
 from fairway.scheduler.framework.job_run import JobRun
@@ -23,6 +24,8 @@ from fairway.scheduler.reservations.resuming import resume
 def allocate(session: Session, arguments: Arguments) -> None:
     own = arguments if isinstance(arguments, AllocateArguments) else AllocateArguments()
     session.accounts.compute_deserved()
+    if own.stale_gang_timeout and session.state.broken_gangs:
+        evict_stale(session, own.stale_gang_timeout)
     if not session.reservations.resumed:
         resume(session)
     ahead = session.policy.backfill
@@ -49,6 +52,10 @@ def _run(session: Session, placer: Placer, jobs: list[JobRun]) -> list[JobRun]:
     order = Order(session.order, jobs)
     while order:
         job = order.top()
+        if session.state.broken_gangs:
+            gang = order.broken_before(job)
+            if gang is not None and placer.would_place(job):
+                job = order.put_first(gang)
         step = placer.step(job)
         if step is Step.PLACED:
             order.replace_top(*placer.followers(job))

@@ -148,7 +148,7 @@ class _Walk:
         deferred: list[JobRun] = []
         order = Order(_Keys(self._session), jobs)
         while order:
-            job = order.top()
+            job = order.turn()
             if within and self._is_only_not_allowed(job):
                 deferred.append(job)
                 order.replace_top()

@@ -49,7 +49,7 @@ def evict_for_claimants(
     claimants = Claimants(session, arguments, queues)
     order = Order(session.order, list(claimants))
     while order:
-        job = order.top()
+        job = order.turn()
         job_class, place = job.job_class, job.position
         following: list[JobRun] = []
         evicted = evictor.evict_for(job)

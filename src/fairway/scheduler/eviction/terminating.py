@@ -43,6 +43,9 @@ class TerminatingCapacity:
         for task in self._decisions.evicted:
             for dimension, amount in task.shape.vector:
                 freed[dimension, task.node] += amount
+        for task in self._reservations.repairing:
+            for dimension, amount in task.shape.vector:
+                freed[dimension, task.node] -= amount
         for reservation in self._reservations:
             if reservation.state is TaskState.PIPELINED:
                 for dimension, amount in reservation.task.shape.vector:

@@ -4,6 +4,10 @@
 
 Each level is a heap by key. A step changes what one job, its namespace, its queue and that queue's ancestors have, and
 no other key: so only the tops on that path are pushed back with fresh keys.
+
+A broken gang goes before the jobs of its queue, of the same or a lower priority, that have not started: whatever the
+order of namespaces says, for its namespace had that capacity already (semantics 5.5). It does so by taking the turn of
+such a job (`broken_before`, `put_first`); keys stay what they are.
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ from heapq import heapify, heappop, heappush, heapreplace
 from typing import Any, Protocol
 
 from fairway.scheduler.framework.accounts import NamespaceAccount, QueueAccount
+from fairway.scheduler.framework.broken import is_repaired_by, missing_of
 from fairway.scheduler.framework.hooks import Key
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.plugin_set import PluginSet
@@ -93,11 +98,15 @@ class Order:
         self._queues: dict[QueueAccount, _QueueNode] = {}
         self._namespaces: dict[NamespaceAccount, _NamespaceNode] = {}
         self._path: list[_Node] = []
+        self._broken: dict[QueueAccount, list[JobRun]] = {}
+        """Broken gangs that have not had their turn."""
         if len(jobs) == 1 and isinstance(keys, PolicyOrder) and keys.keys_only_order:
             self._enter_alone(jobs[0])
             return
         for job in jobs:
             self._namespace(job.account).heap.append((keys.job_key(job), job))
+            if job.started and job.job.broken and is_repaired_by(job.job, missing_of(job)):
+                self._broken.setdefault(job.queue, []).append(job)
         self._settle(self._root)
 
     def __bool__(self) -> bool:
@@ -113,6 +122,33 @@ class Order:
                 return child
             node = child
             path.append(node)
+
+    def broken_before(self, job: JobRun) -> JobRun | None:
+        """The broken gang that goes before a job whose turn it is: of the same queue, and of no lower priority."""
+        if not self._broken or job.started or job.ready:
+            return None
+        queue = self._broken.get(job.queue, [])
+        queue[:] = [gang for gang in queue if any(other is gang for _, other in self._namespaces[gang.account].heap)]
+        before = [gang for gang in queue if gang.priority >= job.priority]
+        return min(before, key=self._among_broken, default=None)
+
+    def put_first(self, gang: JobRun) -> JobRun:
+        """A broken gang takes the turn of the last `top`."""
+        self._broken[gang.queue].remove(gang)
+        namespace = self._namespaces[gang.account]
+        _lift(namespace.heap, gang)
+        _lift(self._queues[gang.queue].heap, namespace)
+        return self.top()
+
+    def turn(self) -> JobRun:
+        """`top`, or the broken gang that goes before it."""
+        job = self.top()
+        gang = self.broken_before(job) if self._broken else None
+        return job if gang is None else self.put_first(gang)
+
+    def _among_broken(self, job: JobRun) -> Key:
+        job.account.top_priority, job.account.top_created = job.priority, job.job.order[0]
+        return -job.priority, self._keys.namespace_key(job.account), self._keys.job_key(job)
 
     def replace_top(self, *jobs: JobRun) -> None:
         """The turn of the last `top` is over; these (itself, its successor, or none) are in the order now."""
@@ -189,3 +225,10 @@ class Order:
         assert type(node) is _QueueNode
         assert node.account is not None
         return self._keys.queue_key(node.account)
+
+
+def _lift(heap: list[tuple[Key, Any]], child: object) -> None:
+    """Put a child before all others, whatever its key."""
+    place = next(place for place, (_, other) in enumerate(heap) if other is child)
+    heap[place] = ((), child)
+    heapify(heap)

@@ -74,6 +74,8 @@ class Reservations:
         self._reserved = np.zeros(nodes.snapshot.size, dtype=np.int64)
         self.too_large: set[GangTemplate] = set()
         """Templates of jobs that starve, of which a task requests more than any node has left to reserve."""
+        self.repairing: list[Task] = []
+        """Terminating pods whose capacity is kept for the broken gangs that lose them."""
         self.moves = 0
         """Counts reservations that have ended, have got their capacity or have lost it."""
         self._nominated: dict[int, list[int]] = {}
@@ -311,7 +313,7 @@ class Reservations:
                 self._reserved[row] += 1
         if carried:
             self._publish()
-        self.resumed = not carried and not standing
+        self.resumed = not carried and not standing and not self._state.broken_gangs
 
     def wake(self, jobs: Collection[Job] | None = None) -> None:
         """Standing jobs are there like any others from now on: these, or all."""

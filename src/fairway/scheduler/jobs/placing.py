@@ -121,6 +121,13 @@ class Placer:
         statement.rollback()
         return bool(fits)
 
+    def would_place(self, job: JobRun) -> bool:
+        """Whether the next step of a job that has not started finds its nodes. Nothing is placed."""
+        statement = self._session.statement()
+        fits = self._begin(job, statement) is Step.PLACED
+        statement.rollback()
+        return fits
+
     def followers(self, job: JobRun) -> list[JobRun]:
         """After a placed step: the job itself if more of it waits, and the job behind it."""
         following = [] if job.job_class is None else self._behind(job)

@@ -61,7 +61,7 @@ class _Strict:
         order, deferred = Order(self._session.order, jobs), list[JobRun]()
         held_up: set[str] = set()
         while order:
-            job = order.top()
+            job = order.turn()
             by = self._blocks.before(job)
             if by is not None:
                 order.replace_top()

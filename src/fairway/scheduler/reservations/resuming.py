@@ -11,6 +11,7 @@ from fairway.scheduler.framework.candidates import admission
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.reservations import TaskReservation
 from fairway.scheduler.framework.session import Session
+from fairway.scheduler.reservations.repairing import keep_for_broken
 from fairway.scheduler.reservations.reservable import max_reserved
 from fairway.scheduler.reservations.starving import condition_ready
 from fairway.state.jobs import TaskState
@@ -38,6 +39,8 @@ def resume(session: Session, ending: Broken | None = None) -> None:
     _keep_limit(session, jobs)
     for job in jobs:
         _settle(session, job)
+    if session.state.broken_gangs:
+        keep_for_broken(session)
 
 
 def broken(session: Session) -> Broken:

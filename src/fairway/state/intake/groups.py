@@ -90,7 +90,7 @@ class GroupIntake:
         job.phase = group.status.phase
         job.annotations = kept(meta)
         self._state.annotation_problems.read(f"podgroup {job.key}", meta)
-        job.last_ready = _last_ready(group)
+        job.last_ready, job.broken_at = _last_ready(group), _broken_at(group)
         self.read_reservations(job)
         self._state.priorities.name(job.priority_class, -1)
         job.priority_class = spec.priority_class_name
@@ -112,7 +112,7 @@ class GroupIntake:
         job.own_topology, job.own_priority, job.evict_whole = None, None, False
         self._choose_topology(job)
         self._state.priorities.name(job.priority_class, -1)
-        job.annotations, job.priority_class, job.last_ready = None, "", None
+        job.annotations, job.priority_class, job.last_ready, job.broken_at = None, "", None, None
         self._state.annotation_problems.forget(f"podgroup {key}")
         self.read_reservations(job)
         self._ledger.mark(job)
@@ -166,4 +166,10 @@ def _role_minimums(spec: PodGroupSpec) -> tuple[tuple[str, int], ...]:
 def _last_ready(group: PodGroup) -> Micros | None:
     """When the group was last known to be ready: its condition `Scheduled` says so."""
     times = [c.last_transition_time for c in group.status.conditions if c.type == "Scheduled"]
+    return max((from_datetime(time) for time in times if time is not None), default=None)
+
+
+def _broken_at(group: PodGroup) -> Micros | None:
+    """When a group that was ready stopped being so: its condition `Scheduled` says False since then."""
+    times = [c.last_transition_time for c in group.status.conditions if c.type == "Scheduled" and c.status == "False"]
     return max((from_datetime(time) for time in times if time is not None), default=None)
