@@ -20,6 +20,7 @@ from fairway.scheduler.eviction.settlement import settle
 from fairway.scheduler.eviction.terminating import TerminatingCapacity
 from fairway.scheduler.eviction.units import Unit
 from fairway.scheduler.framework.job_run import JobRun
+from fairway.scheduler.framework.lendable import Unevictable
 from fairway.scheduler.framework.order import Order
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.plan import Eviction
@@ -110,7 +111,7 @@ class _Evictor:
         terminating.lend(lent)
         found = self._find_victims(claim)
         lent.rollback()
-        if found is None or not self._within_limit(job, found):
+        if found is None or not self._within_limit(job, found) or self._would_borrow_for_good(claim, found):
             return False
         self._commit(claim, found, terminating)
         return True
@@ -188,6 +189,25 @@ class _Evictor:
             return True
         detail = f"needs {needed} evictions, {left} left in this cycle"
         self._session.outcomes.record_wait_reason(job, Verdict(False, Reason.PREEMPTION_LIMITED, detail=detail))
+        return False
+
+    def _would_borrow_for_good(self, claim: EvictionClaim, found: Found) -> bool:
+        """Whether nothing could evict the claimant, and its queue would have more than it deserves with it."""
+        session, job = self._session, claim.job
+        together = not session.rules.job_ready(job)
+        verdict = Unevictable(session.state).verdict(job, claim.tasks, together=together)
+        if verdict is None:
+            return False
+        taken = claim.nothing_taken()
+        for unit in found.units:
+            taken.add(unit)
+        for account in job.queue.ancestry:
+            lost = [taken.of_queue(n) for n in taken.queues() if account in session.accounts.queues[n].ancestry]
+            for row, amount in enumerate(claim.gang):
+                left = account.allocated[row] - sum(amounts[row] for amounts in lost if row < len(amounts))
+                if amount and account.deserved is not None and left + amount > account.deserved[row]:
+                    session.outcomes.notes[job.job] = f"evicts nothing: {verdict.detail}"
+                    return True
         return False
 
     def _commit(self, claim: EvictionClaim, found: Found, terminating: TerminatingCapacity) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from fairway.scheduler.framework.broken import missing_of
 from fairway.scheduler.framework.candidates import feasibility_is_monotone, next_in_class
 from fairway.scheduler.framework.decisions import Step
 from fairway.scheduler.framework.job_run import JobRun, TaskRun
+from fairway.scheduler.framework.lendable import Unevictable
 from fairway.scheduler.framework.reservations import TaskReservation
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.framework.statement import Statement
 from fairway.scheduler.topology.placing import begin_in_domains, grow_in_domains
-from fairway.scheduler.verdict import QUEUE_LIMITED
+from fairway.scheduler.verdict import QUEUE_LIMITED, Verdict
 from fairway.state.jobs import TaskState
 from fairway.state.shapes import Shape
 
@@ -21,16 +23,35 @@ class Placer:
         """Where what fits depends on more than the shape (run times), nothing can be remembered."""
         self._session = session
         self._remembers = remembers
+        self._unevictable = Unevictable(session.state)
+        self._not_lent: dict[JobRun, Verdict] = {}
+        """Jobs that may not borrow, and why."""
         self._capacity: dict[Shape, int] = {}
         """Exact capacity of a shape, where it was found to be less than asked for. It only shrinks."""
 
     def step(self, job: JobRun) -> Step:
+        if self._session.rules.lending and self._may_not_borrow(job):
+            return Step.NOT_ALLOWED
         if self._session.nodes.caps_for is None:
             return self._place_lone(job) if self._is_lone(job) else self._step(job)
         self._session.nodes.respect_planned_starts(job)
         step = self._step(job)
         self._session.nodes.respect_planned_starts(None)
         return step
+
+    def _may_not_borrow(self, job: JobRun) -> bool:
+        """Whether nothing could evict what the job places next: such pods are never placed on what is lent. Of a job
+        that grows some pods may be evictable.
+        """
+        verdict_of = self._unevictable.verdict
+        if self._session.rules.job_ready(job):
+            verdicts = [verdict_of(job, run.tasks[run.placed : run.placed + 1], together=False) for run in job.runs]
+            verdict = None if None in verdicts else verdicts[0] if verdicts else None
+        else:
+            verdict = verdict_of(job, missing_of(job), together=True)
+        if verdict is not None:
+            self._not_lent[job] = verdict
+        return verdict is not None
 
     def _step(self, job: JobRun) -> Step:
         statement = self._session.statement()
@@ -138,7 +159,7 @@ class Placer:
 
     def give_up(self, job: JobRun, step: Step) -> list[JobRun]:
         """The job is out for this cycle, and with it those of its class; returns those of them that are not."""
-        verdict = QUEUE_LIMITED if step is Step.NOT_ALLOWED else None
+        verdict = self._not_lent.get(job, QUEUE_LIMITED) if step is Step.NOT_ALLOWED else None
         if job.job_class is None:
             self._session.outcomes.jobs[job] = verdict
             return []
@@ -153,7 +174,7 @@ class Placer:
 
     def defer(self, job: JobRun) -> list[JobRun]:
         """The job is out for this pass; returns the next of its class, if that one may fare otherwise."""
-        if job.job_class is None or job.template.uniform:
+        if job.job_class is None or (job.template.uniform and job not in self._not_lent):
             return []
         following = self._behind(job)
         job.job_class = None
@@ -244,9 +265,15 @@ class Placer:
         for run in job.runs:
             if not run.left:
                 continue
-            if not self._session.rules.allocatable(job.queue, run.shape, 1):
+            if not self._may_grow(job, run):
                 allowed = False
             elif self._try(job, run, 1, statement):
                 statement.commit()
                 return Step.PLACED
         return Step.NO_CAPACITY if allowed else Step.NOT_ALLOWED
+
+    def _may_grow(self, job: JobRun, run: TaskRun) -> bool:
+        rules = self._session.rules
+        if rules.lending and self._unevictable.why(job, [run.tasks[run.placed]], together=False):
+            return False
+        return rules.allocatable(job.queue, run.shape, 1) > 0

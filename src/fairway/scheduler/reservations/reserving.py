@@ -18,6 +18,7 @@ from fairway.resources.columns import BoolColumn, IntColumn, Vector
 from fairway.scheduler.framework.accounts import QueueAccount
 from fairway.scheduler.framework.hooks import FloatColumn
 from fairway.scheduler.framework.job_run import JobRun
+from fairway.scheduler.framework.lendable import Unevictable
 from fairway.scheduler.framework.reservations import TaskReservation
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.framework.statement import Statement
@@ -51,6 +52,7 @@ class Places:
         """What fits nowhere: the more is reserved the less there is left, so nothing like it needs to be tried again.
         """
         self._left: list[int] | None = None
+        self._unevictable = Unevictable(session.state)
         self._guarantees = Guarantees(session.nodes, session.reservations, session.plugins)
 
     def reserve(self, job: JobRun) -> bool:
@@ -59,6 +61,8 @@ class Places:
         if not tasks or not self._queue_allows(job, tasks):
             return False
         if not job.started and job.template in self._hopeless:
+            return False
+        if self._would_borrow_for_good(job, tasks):
             return False
         for task in tasks:
             if not self._may_fit(task.shape):
@@ -83,6 +87,14 @@ class Places:
         session.reservations.begin(job)
         if session.rules.job_ready(job):
             session.reservations.bind(job)
+        return True
+
+    def _would_borrow_for_good(self, job: JobRun, tasks: list[Task]) -> bool:
+        """Whether nothing could evict the job once it runs, and its queue would have more than it deserves."""
+        why = self._unevictable.why(job, tasks, together=True)
+        if not why or self.within_deserved(job):
+            return False
+        self._session.outcomes.notes[job.job] = f"nothing is reserved: {why}, and its queue would have to borrow"
         return True
 
     def _give_up(self, job: JobRun, stuck: Task | None) -> None:
