@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+from fairway.api.arguments import EnqueueArguments
 from fairway.api.policy import Policy
 from oracles.cluster import Amounts, Cluster, Job
 from oracles.queues import Queues
@@ -35,13 +40,58 @@ class Admission:
     def _gangs(self) -> bool:
         return self._policy.plugin("gang") is not None
 
-    def is_refused(self, job: Job) -> bool:
-        """Whether enqueue keeps a group out: its minimum does not fit under a limit."""
-        if (
-            not (job.group and job.waiting() and job.is_valid())
-            or job.phase in ADMITTED
-            or not self._queues.shares_out()
-        ):
+    def refuse(self, arguments: EnqueueArguments, key: Callable[[Job, list[Job]], tuple[Any, ...]]) -> set[Job]:
+        """Groups that enqueue keeps out: by the limits of their queues and, in order, by the size of the cluster. No
+        time passes here, so none of them has waited too long.
+        """
+        refused = {job for job in self._cluster.jobs.values() if self._is_refused(job)}
+        judged = [job for job in self._cluster.jobs.values() if job not in refused and self._is_judged_by_size(job)]
+        while judged:
+            job = min(judged, key=lambda job: key(job, judged))
+            judged.remove(job)
+            lacking = self._lacking(job)
+            admitted = [
+                other
+                for other in self._cluster.jobs.values()
+                if other is not job and other.minimum_resources and self._was_admitted(other)
+            ]
+            for name, amount in lacking.items():
+                if not amount or name == "pods":
+                    continue
+                taken = sum(self._queues.held(queue).get(name, 0) for queue in self._queues.children(""))
+                promised = sum(self._lacking(other).get(name, 0) for other in admitted)
+                factor = Fraction(str(arguments.overcommit_factor))
+                if taken + promised + amount > factor * self._queues.total.get(name, 0):
+                    refused.add(job)
+            if job not in refused:
+                job.phase = "Inqueue"
+        return refused
+
+    def _is_judged_by_size(self, job: Job) -> bool:
+        exists = all(queue.exists and queue.open for queue in self._queues.line(job.queue))
+        leaf = not self._queues.children(job.queue)
+        lets_in = (exists and leaf) or bool(job.waiting())
+        return bool(job.group and job.minimum_resources and not self._was_admitted(job) and lets_in)
+
+    def _was_admitted(self, job: Job) -> bool:
+        if not job.group or job.phase == "Completed":
+            return False
+        if not job.tasks:
+            return job.phase == "Inqueue"
+        started = any(task.holds or task.ready for task in job.tasks)
+        return any(not task.finished for task in job.tasks) and (job.phase in ADMITTED or started)
+
+    def _lacking(self, job: Job) -> Amounts:
+        """What of its `minResources` its pods do not hold, and did not hold until they succeeded."""
+        counted = [task for task in job.tasks if task.holds or task.finished == "Succeeded"]
+        return {
+            name: max(0, amount - sum(task.request.get(name, 0) for task in counted))
+            for name, amount in (job.minimum_resources or {}).items()
+        }
+
+    def _is_refused(self, job: Job) -> bool:
+        """Whether enqueue keeps a group out: its minimum does not fit under a limit of its queue."""
+        if not (job.group and job.waiting()) or job.phase in ADMITTED or not self._queues.shares_out():
             return False
         need = self._minimum(job)
         line = self._queues.line(job.queue)

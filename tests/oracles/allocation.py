@@ -12,10 +12,11 @@ reservations.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from fnmatch import fnmatchcase
 from fractions import Fraction
 from typing import Any
 
-from fairway.api.arguments import DrfArguments
+from fairway.api.arguments import DrfArguments, EnqueueArguments
 from fairway.api.kinds import ApiObject
 from fairway.api.policy import ActionConfig, Policy
 from oracles.admission import Admission
@@ -36,7 +37,7 @@ class Allocation:
         self._cluster = cluster
         self._policy = policy
         self._places = Places(cluster, policy)
-        self.queues = Queues(cluster, policy, _total(cluster, self._places))
+        self.queues = Queues(cluster, policy, _total(cluster, self._places, policy))
         self.admission = Admission(cluster, policy, self.queues)
         self._bindings: list[tuple[str, str]] = []
 
@@ -47,7 +48,10 @@ class Allocation:
 
     def act(self, action: ActionConfig) -> None:
         if action.name == "enqueue":
-            self.queues.refused = {job for job in self._cluster.jobs.values() if self.admission.is_refused(job)}
+            assert isinstance(action.arguments, EnqueueArguments)
+            self.queues.divide()
+            self.queues.refused = self.admission.refuse(action.arguments, self.key)
+            self.queues.forget()
         elif action.name == "allocate":
             self.queues.divide()
             out = self._pass(self.admission.candidates(backfill=False), lending=False)
@@ -176,11 +180,18 @@ class Allocation:
         return max(parts, default=Fraction(0))
 
 
-def _total(cluster: Cluster, places: Places) -> Amounts:
+def _total(cluster: Cluster, places: Places, policy: Policy) -> Amounts:
+    """Of the nodes that ordinary pods can use (semantics 2.4)."""
     usable = [
         dict(places.allocatable(node))
         for node in cluster.nodes.values()
-        if not node.spec.unschedulable and places.is_ready(node)
+        if not node.spec.unschedulable
+        and places.is_ready(node)
+        and not any(
+            taint.effect != "PreferNoSchedule" and fnmatchcase(taint.key, key)
+            for taint in node.spec.taints
+            for key in policy.excluded_taints
+        )
     ]
     return add_up(usable)
 

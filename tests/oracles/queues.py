@@ -86,6 +86,10 @@ class Queues:
                 if name != "pods" and total > 0:
                     self._fill("", name, total)
 
+    def forget(self) -> None:
+        """What queues deserve is divided again: other jobs were refused than was assumed."""
+        self._deserved = {}
+
     def _fill(self, parent: str, name: str, total: int) -> None:
         queues = [queue for queue in self.children(parent) if self._takes_part(queue)]
         shares = []

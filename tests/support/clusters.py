@@ -12,7 +12,12 @@ from support.objects import expression
 
 NAMESPACES = ("a", "b", "c")
 ZONES = (None, "x", "y")
-TAINTS = ("old:NoSchedule", "old:PreferNoSchedule", "gpu=true:NoSchedule")
+TAINTS = (
+    "old:NoSchedule",
+    "old:PreferNoSchedule",
+    "gpu=true:NoSchedule",
+    "node-role.kubernetes.io/control-plane:NoSchedule",
+)
 
 sometimes = st.sampled_from((False, False, False, True))
 seldom = st.sampled_from((False,) * 9 + (True,))

@@ -17,6 +17,24 @@ class ScaledEstimate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     scale: Annotated[float, msgspec.Meta(ge=0.001, le=1000)]
 
 
+class EnqueueArguments(Arguments, frozen=True):
+    overcommit_factor: Annotated[
+        Annotated[float, msgspec.Meta(ge=0, le=1000)],
+        setting(
+            "Groups that state `minResources` are admitted while what they request, together with what is allocated "
+            "and what other admitted groups still lack of theirs, is at most this many times the cluster.",
+            aliases=["overcommit-factor"],
+        ),
+    ] = 1.2
+    admit_after: Annotated[
+        Seconds | None,
+        setting(
+            "A group that has waited longer than this is admitted whatever `overcommitFactor` says; if not given, the "
+            "threshold of the reserve action, and never without that action."
+        ),
+    ] = None
+
+
 class AllocateArguments(Arguments, frozen=True):
     blocked: Annotated[
         Literal["skip", "wait"],

@@ -85,7 +85,7 @@ def catalog_of_actions() -> Catalog:
 
 
 _ACTIONS: tuple[tuple[str, type[Arguments], str], ...] = (
-    ("enqueue", Arguments, "Admit a job when its queue can take its minimum."),
+    ("enqueue", args.EnqueueArguments, "Admit a job when its queue and the cluster can take its minimum."),
     ("reserve", args.ReserveArguments, "Reserve nodes for jobs that have waited too long and fit nowhere."),
     ("allocate", args.AllocateArguments, "Place pending jobs: fair between queues, then namespaces, then jobs."),
     ("preempt", args.EvictionArguments, "Evict inside a queue for jobs that are entitled to the capacity."),

@@ -14,7 +14,7 @@ _KAI = "KAI Scheduler"
 
 _INSTEAD = {
     "sla": "the reserve action serves jobs that wait too long",
-    "overcommit": "enqueue admits a job when its queue can take its minimum",
+    "overcommit": "the enqueue action has the argument overcommitFactor",
     "deviceshare": "see the devices plugin",
     "pdb": "disruption budgets are always respected",
     "rescheduling": "reclaim and preempt evict for jobs that are entitled to the capacity",
@@ -80,6 +80,23 @@ def instead_of(kind: str, name: str) -> str:
     """What is done about a name of Volcano's in a policy that asks for compatibility."""
     instead = _INSTEAD.get(name) or _LEFT_OUT.get(name, "nothing is done instead")
     return f"{name} is a {_VOLCANO} {kind} without a counterpart here and is left out; {instead}"
+
+
+COMPATIBILITY = "with `compatibility: volcano` at the top of the policy it is left out with a warning"
+
+_CHECKS = (
+    "NodeAffinity",
+    "NodePorts",
+    "TaintToleration",
+    "PodAffinity",
+    "NodeVolumeLimits",
+    "VolumeZone",
+    "PodTopologySpread",
+    "VolumeBinding",
+    "DynamicResourceAllocation",
+)
+ALWAYS_CHECKED = frozenset(f"predicate.{name}Enable" for name in _CHECKS)
+"""Arguments of Volcano's predicates that switch checks on: here all of them are always made."""
 
 
 def peer_of(kind: str, name: str) -> str | None:

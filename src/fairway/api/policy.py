@@ -16,7 +16,7 @@ from fairway.api.argument_reader import describe, read_arguments, shortened
 from fairway.api.arguments import BackfillArguments, EvictionArguments, ReserveArguments
 from fairway.api.catalog import FLAG_ALIASES, FLAGS, Catalog, CatalogEntry
 from fairway.api.marked_yaml import MAX_CHARACTERS, Marked, read_marked
-from fairway.api.peers import instead_of, peer_of, volcano_has
+from fairway.api.peers import ALWAYS_CHECKED, COMPATIBILITY, instead_of, peer_of, volcano_has
 from fairway.api.settings import Arguments, did_you_mean
 from fairway.api.shape import Finding
 from fairway.api.validation.labels import check_key
@@ -28,8 +28,18 @@ DEFAULT_TIERS = (
     ("drf", "predicates", "proportion", "nodeorder", "devices"),
 )
 BUILT_IN = "built-in policy"
+EXCLUDED_TAINTS = (
+    "node-role.kubernetes.io/control-plane",
+    "node-role.kubernetes.io/master",
+    "node.kubernetes.io/*",
+    "node.cloudprovider.kubernetes.io/uninitialized",
+    "ToBeDeletedByClusterAutoscaler",
+)
+"""Taints of nodes that ordinary pods cannot use: what these nodes have is not divided among queues."""
 EXCLUSIVE = (("proportion", "capacity"),)
 """Pairs of plugins that answer the same question differently."""
+
+_KEYS = ("actions", "tiers", "configurations", "compatibility", "topology", "capacity")
 
 _NO_EFFECT = {
     ("gang", "enablePreemptable"): "a gang is always evicted whole or not at all",
@@ -81,6 +91,8 @@ class Policy:
     source: str = field(default=BUILT_IN, compare=False)
     topology_levels: tuple[str, ...] = ()
     """Labels of nodes that divide the cluster into domains, the widest first."""
+    excluded_taints: tuple[str, ...] = EXCLUDED_TAINTS
+    """Keys of taints (`*` at the end stands for any rest) of nodes that do not count into the cluster's total."""
     warnings: tuple[str, ...] = field(default=(), compare=False)
     """What the file says that has no effect, each with its place."""
     no_reservations: str = ""
@@ -177,6 +189,8 @@ class _PolicyReader:
         """Whether names of Volcano's that have no counterpart are left out instead of refused."""
         self._source = source
         self._catalog = catalog
+        self._overcommit: _Named | None = None
+        """Volcano's plugin of that name, whose argument the enqueue action takes."""
 
     def policy(self, text: str) -> Policy:
         default = default_policy(self._catalog)
@@ -184,9 +198,11 @@ class _PolicyReader:
         if root is None:
             return default
         self._read_compatibility(root)
-        keys = self._map(root, "", ("actions", "tiers", "configurations", "compatibility", "topology"), "key")
+        keys = self._map(root, "", _KEYS, "key")
         levels = self._levels(keys["topology"]) if "topology" in keys else ()
+        excluded = self._excluded_taints(keys["capacity"]) if "capacity" in keys else EXCLUDED_TAINTS
         configurations = self._configurations(keys)
+        tiers = self._tiers(keys["tiers"]) if "tiers" in keys else default.tiers
         if "actions" in keys:
             named = self._named_actions(keys["actions"])
         else:
@@ -195,9 +211,8 @@ class _PolicyReader:
         for left in configurations.values():
             self._problem(left.line, left.path, f"{left.name!r} is not among the actions of this policy")
             self._action(left, None)
-        tiers = self._tiers(keys["tiers"]) if "tiers" in keys else default.tiers
         warnings = tuple(str(problem) for problem in sorted(self.warnings, key=lambda problem: problem.line))
-        return Policy(actions, tiers, self._source, levels, warnings)
+        return Policy(actions, tiers, self._source, levels, excluded, warnings)
 
     def _read_compatibility(self, root: Marked) -> None:
         given = root.value.get("compatibility") if isinstance(root.value, dict) else None
@@ -221,6 +236,24 @@ class _PolicyReader:
             else:
                 levels.append(item.value)
         return tuple(levels)
+
+    def _excluded_taints(self, given: Marked) -> tuple[str, ...]:
+        keys = self._map(given, "capacity", ("excludedTaints",), "key")
+        if "excludedTaints" not in keys:
+            return EXCLUDED_TAINTS
+        found: list[str] = []
+        for path, item in self._items(keys["excludedTaints"], "capacity.excludedTaints"):
+            findings: list[Finding] = []
+            if isinstance(item.value, str):
+                check_key(item.value.removesuffix("*") + "x" * item.value.endswith("*"), (), findings)
+            if findings or not isinstance(item.value, str):
+                expected = "the key of a taint, or the beginning of one followed by *"
+                self._problem(item.line, path, f"{describe(item)} is not allowed, expected {expected}")
+            elif item.value in found:
+                self._problem(item.line, path, f"{item.value!r} is listed twice")
+            else:
+                found.append(item.value)
+        return tuple(found)
 
     def _configurations(self, keys: Mapping[str, Marked]) -> dict[str, _Named]:
         """Arguments of actions kept apart from the list of actions, by action."""
@@ -252,6 +285,8 @@ class _PolicyReader:
 
     def _action(self, named: _Named, configured: _Named | None) -> ActionConfig:
         sources = [named] if configured is None else [named, configured]
+        if named.name == "enqueue" and self._overcommit is not None:
+            sources.append(self._overcommit)
         arguments, lines = self._arguments(self._catalog.actions[named.name], sources)
         return ActionConfig(named.name, arguments, named.line, lines)
 
@@ -274,11 +309,29 @@ class _PolicyReader:
         if "plugins" not in keys and isinstance(tier.value, dict):
             self._problem(tier.line, path, "a tier without plugins, expected a list of them")
         for place, item in self._items(keys.get("plugins"), f"{path}.plugins"):
+            if self._compatible and self._take_overcommit(item, place):
+                continue
             named = self._named(item, place, "plugin", flags=True)
             if named is not None and self._first(named, found, "plugin"):
                 found[named.name] = named
                 assert isinstance(item.value, dict)
                 yield self._plugin(named, item.value)
+
+    def _take_overcommit(self, item: Marked, path: str) -> bool:
+        """Volcano's plugin overcommit is what enqueue does here; its factor becomes enqueue's."""
+        given = item.value if isinstance(item.value, dict) else {}
+        name, arguments = given.get("name"), given.get("arguments")
+        if name is None or name.value != "overcommit":
+            return False
+        values = arguments.value if arguments is not None and isinstance(arguments.value, dict) else {}
+        factors = {key: _number(value) for key, value in values.items() if key == "overcommit-factor"}
+        self._overcommit = _Named("overcommit", path, name.line, factors)
+        if factors:
+            said = "is read as the argument overcommitFactor of the enqueue action"
+        else:
+            said = "is a part of the enqueue action here: see its argument overcommitFactor"
+        self._warn(name.line, f"{path}.name", f"overcommit is a Volcano plugin; it {said}")
+        return True
 
     def _plugin(self, named: _Named, keys: Mapping[str, Marked]) -> PluginConfig:
         arguments, lines = self._arguments(self._catalog.plugins[named.name], [named])
@@ -307,7 +360,10 @@ class _PolicyReader:
         for source in sources:
             for key, value in source.arguments.items():
                 place = f"{source.path}.arguments.{key}"
-                if key in given:
+                if entry.name == "predicates" and key in ALWAYS_CHECKED:
+                    if value.value is False or value.value == "false":
+                        self._warn(value.line, place, "has no effect: predicates always makes this check")
+                elif key in given:
                     self._problem(value.line, place, f"given twice, first in line {given[key].line}")
                 else:
                     given[key], places[key] = value, place
@@ -384,10 +440,18 @@ class _PolicyReader:
         elif self._compatible:
             self._warn(line, path, instead_of(kind, name))
         else:
-            self._problem(line, path, message)
+            self._problem(line, path, f"{message}; {COMPATIBILITY}")
 
     def _warn(self, line: int, path: str, message: str) -> None:
         self.warnings.append(Problem(self._source, line, path, message))
 
     def _problem(self, line: int, path: str, message: str) -> None:
         self.problems.append(Problem(self._source, line, path, message))
+
+
+def _number(given: Marked) -> Marked:
+    """Volcano reads numbers that are written as texts."""
+    try:
+        return Marked(given.line, float(given.value)) if isinstance(given.value, str) else given
+    except ValueError:
+        return given

@@ -170,6 +170,7 @@ def _as_data(policy: Policy, catalog: Catalog) -> dict[str, Any]:
     return {
         "source": policy.source,
         "topology": {"levels": list(policy.topology_levels)},
+        "capacity": {"excludedTaints": list(policy.excluded_taints)},
         "actions": [action(config) for config in policy.actions],
         "tiers": [{"plugins": [plugin(config) for config in tier]} for tier in policy.tiers],
     }
@@ -179,6 +180,7 @@ def _as_file(policy: Policy, catalog: Catalog) -> Iterator[str]:
     """The lines of a policy file that says the same, with the origin of each value as a comment."""
     if policy.topology_levels:
         yield f"topology: {{levels: {_quoted(policy.topology_levels)}}}"
+    yield f"capacity: {{excludedTaints: {_quoted(policy.excluded_taints)}}}"
     yield "actions:"
     for action in policy.actions:
         yield f"- name: {action.name}"

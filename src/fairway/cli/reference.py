@@ -32,6 +32,8 @@ tiers:
       mostAllocated: 2
 topology:                                         # node labels that make domains, the widest first
   levels: [topology.kubernetes.io/zone, topology.kubernetes.io/rack]
+capacity:                                         # nodes with such a taint are not divided among queues
+  excludedTaints: ["node-role.kubernetes.io/control-plane", "node.kubernetes.io/*"]
 compatibility: volcano                            # leave out, with a warning, what only Volcano has
 ```
 

@@ -83,6 +83,7 @@ def _data(policy: Policy) -> dict[str, Any]:
     topology = {"topology": {"levels": list(policy.topology_levels)}} if policy.topology_levels else {}
     return {
         **topology,
+        "capacity": {"excludedTaints": list(policy.excluded_taints)},
         "actions": [_entry(action) for action in policy.actions],
         "tiers": [{"plugins": [_plugin(plugin) for plugin in tier]} for tier in policy.tiers],
     }

@@ -29,6 +29,7 @@ from fairway.state.intake.groups import GroupIntake
 from fairway.state.intake.pods import PodIntake
 from fairway.state.jobs import Job, is_broken, is_valid
 from fairway.state.ledger import TaskLedger
+from fairway.state.queues import ROOT_QUEUE
 from fairway.state.reader import ResourceNames
 from fairway.state.shaper import Shaper
 from fairway.state.shapes import Shape
@@ -158,6 +159,8 @@ class ClusterState(ClusterTables):
                 self.waiting.refresh(job, job.queue, valid=is_valid(job), fresh=not job.has_started())
             else:
                 self.waiting.retire(job)
+            if job.minimum_resources is not None or job in self.waiting.unallocated:
+                self.waiting.note_claim(job)
             self.changed_jobs.add(job)
 
     def _note_broken(self, job: Job) -> None:
@@ -194,10 +197,14 @@ class ClusterState(ClusterTables):
     # -- objects that are neither pods nor groups --------------------------------------------------------------
 
     def _upsert_queue(self, queue: Queue) -> None:
+        if queue.metadata.name == ROOT_QUEUE:
+            return  # Volcano's object for the whole tree: it takes no part in what its children divide
         self.queues.upsert(queue, self.axis)
         self.annotation_problems.read(f"queue {queue.metadata.name}", queue.metadata)
 
     def _delete_queue(self, queue: Queue) -> None:
+        if queue.metadata.name == ROOT_QUEUE:
+            return
         self.queues.delete(queue.metadata.name)
         self.compaction.suspect()
         self.annotation_problems.forget(f"queue {queue.metadata.name}")

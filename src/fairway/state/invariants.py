@@ -15,13 +15,13 @@ import numpy as np
 
 from fairway.errors import InvariantError
 from fairway.state.cluster import ClusterState
-from fairway.state.jobs import ACCOUNTED, NOWHERE, ON_NODE, READY, WAITING, Job, Task, TaskState, is_valid
+from fairway.state.jobs import ACCOUNTED, FINISHED, NOWHERE, ON_NODE, READY, WAITING, Job, Task, TaskState, is_valid
 from fairway.state.queues import Amounts, QueueInfo
 from fairway.state.shapes import Shape
 from fairway.state.snapshot import Snapshot
 from fairway.state.topology import strictest
 from fairway.state.volumes import VolumeUse
-from fairway.state.waiting import EquivalenceClass, GangTemplate, Run, WaitingIndex
+from fairway.state.waiting import ADMITTED_PHASES, EquivalenceClass, GangTemplate, Run, WaitingIndex
 
 _STARTED = ACCOUNTED | READY
 _PLACED = ON_NODE | {TaskState.PIPELINED, TaskState.RESERVED}
@@ -257,6 +257,9 @@ def _check_waiting(state: ClusterState) -> None:
     )
     same("gated pods", set(state.gates), {key for key, task in state.tasks.items() if task.state is TaskState.GATED})
     same("groups without pods", set(waiting.empty), {job for job in state.groups.values() if not job.tasks})
+    short = {job for job in state.groups.values() if job.group and job.tasks and not job.pending and not is_valid(job)}
+    same("groups with too few pods, none pending", set(waiting.short), short)
+    _check_claims(state)
     in_classes = []
     for key, template in waiting._templates.items():
         holds("a signature is filed under another's key", template.key == key)
@@ -266,6 +269,23 @@ def _check_waiting(state: ClusterState) -> None:
             _check_class(waiting, ranked)
             in_classes += [pending_job.job for pending_job in ranked.jobs]
     same("jobs in lines", sorted(job.key for job in in_classes), sorted(job.key for job in fresh))
+
+
+def _check_claims(state: ClusterState) -> None:
+    """What admitted groups have not been allocated of their `minResources`, from scratch."""
+    expected: dict[Job, dict[int, int]] = {}
+    for job in state.groups.values():
+        live = any(task.state not in FINISHED for task in job.tasks)
+        waits = not job.tasks and job.phase == "Inqueue"
+        if not job.group or not job.minimum_resources or job.phase == "Completed" or not (live or waits):
+            continue
+        if job.phase not in ADMITTED_PHASES and not job.has_started():
+            continue
+        used = [dict(task.shape.vector) for task in job.tasks if task.state in ACCOUNTED | {TaskState.SUCCEEDED}]
+        left = {row: amount - sum(one.get(row, 0) for one in used) for row, amount in job.minimum_resources}
+        if any(amount > 0 for amount in left.values()):
+            expected[job] = {row: amount for row, amount in left.items() if amount > 0}
+    same("unallocated minResources", {job: dict(left) for job, left in state.waiting.unallocated.items()}, expected)
 
 
 def _check_class(waiting: WaitingIndex, job_class: EquivalenceClass) -> None:

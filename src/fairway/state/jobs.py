@@ -332,6 +332,17 @@ def _by_role(tasks: Iterable[Task]) -> dict[str, int]:
     return counts
 
 
+def unallocated(job: Job) -> Vector:
+    """What of a group's `minResources` is neither allocated nor was used by pods that succeeded."""
+    left = dict(job.minimum_resources or ())
+    for task in job.tasks:
+        if task.state in ACCOUNTED or task.state is TaskState.SUCCEEDED:
+            for row, amount in task.shape.vector:
+                if row in left:
+                    left[row] -= amount
+    return tuple((row, amount) for row, amount in left.items() if amount > 0)
+
+
 def is_valid(job: Job) -> bool:
     """Whether the job has an object, and it has the members that its minimum, and each role's, asks for."""
     if not (job.alone or job.group or job.implicit):

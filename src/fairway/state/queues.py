@@ -24,6 +24,10 @@ Amounts = list[int]
 """Amounts by row of the axis, as Python ints: unbounded, and faster than an array for a handful of rows."""
 
 
+ROOT_QUEUE = "root"
+"""What Volcano calls the top of the tree, for which it creates a Queue."""
+
+
 def add(amounts: Amounts, vector: Vector, times: int = 1) -> None:
     """Add a request some times; the list grows to the dimensions it meets."""
     if vector and vector[-1][0] >= len(amounts):  # rows rise, so the last one is the highest
@@ -122,7 +126,7 @@ class QueueInfo:
         self.open = (spec.state or queue.status.state) not in ("Closed", "Closing")
         self.reclaimable = spec.reclaimable is not False
         self.never_evict = queue.metadata.annotations.get(NEVER_EVICT) == "true"
-        self.parent = "" if spec.parent == "root" else spec.parent
+        self.parent = "" if spec.parent == ROOT_QUEUE else spec.parent
         self.allowed_namespaces = spec.allowed_namespaces
         self.capability, self.guarantee, self.deserved = capability, guarantee, deserved
 

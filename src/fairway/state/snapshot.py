@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from fairway.api.affinity import Taint
 from fairway.resources.columns import BoolColumn, IntColumn
 from fairway.state.cluster import ClusterState
 from fairway.state.log import RowLog
@@ -65,6 +66,8 @@ class Snapshot(_OverNodes):
         self.reshaped = RowLog()
         self.layout = 0
         self.total: list[int] = []
+        """Of all ready, schedulable nodes. A policy may leave out some of them: see `total_without`."""
+        self._totals: dict[tuple[str, ...], list[int]] = {}
         self._changed = -1
         self._reshaped = -1
         self._rank_epoch = -1
@@ -163,15 +166,40 @@ class Snapshot(_OverNodes):
             for whole, used, drawn, owed, released in amounts
         ]
 
+    def total_without(self, taints: tuple[str, ...]) -> list[int]:
+        """The cluster's total, nodes left out that have one of these taints (semantics 2.4): pods that tolerate it may
+        run there, but what ordinary pods cannot use is nothing to divide among queues.
+        """
+        if not taints:
+            return self.total
+        known = self._totals.get(taints)
+        if known is None:
+            known = self._totals[taints] = self._sum(self._counted() & ~self._tainted(taints))
+        return known
+
+    def _tainted(self, patterns: tuple[str, ...]) -> BoolColumn:
+        taints = self.state.nodes.taints
+        excluded = [any(is_excluded(taint, patterns) for taint in one) for one in taints.sets]
+        found: BoolColumn = np.array(excluded, dtype=np.bool_)[taints.codes(self.size)]
+        return found
+
     def _add_up(self) -> None:
         """The cluster's total: ready, schedulable nodes, less what foreign pods use there."""
+        self._totals.clear()
+        self.total = self._sum(self._counted())
+
+    def _counted(self) -> BoolColumn:
         nodes, size = self.state.nodes, self.size
-        counted = nodes.alive[:size] & nodes.ready[:size] & nodes.schedulable[:size]
+        counted: BoolColumn = nodes.alive[:size] & nodes.ready[:size] & nodes.schedulable[:size]
+        return counted
+
+    def _sum(self, counted: BoolColumn) -> list[int]:
+        nodes, size = self.state.nodes, self.size
         ours = nodes.allocatable.data[:, :size] - nodes.foreign.data[:, :size]
         np.maximum(ours, 0, out=ours)
         high, low = np.divmod(ours[:, counted], 1 << 32)
         sums = zip(high.sum(axis=1), low.sum(axis=1), strict=True)
-        self.total = [(int(above) << 32) + int(below) for above, below in sums]
+        return [(int(above) << 32) + int(below) for above, below in sums]
 
 
 class WorkingCopy(_OverNodes):
@@ -185,7 +213,7 @@ class WorkingCopy(_OverNodes):
         self.rank = snapshot.rank
         self.size = snapshot.size
         self.layout = snapshot.layout
-        self.total = snapshot.total
+        self.total_without = snapshot.total_without
         self.touched = snapshot.touched
         self.reshaped = snapshot.reshaped
         self._written: set[int] = set()
@@ -201,6 +229,17 @@ class WorkingCopy(_OverNodes):
         """Columns were computed from another copy meanwhile: rows in which one of the two was written differ."""
         for row in sorted(self._written | other._written):
             self._snapshot.written(row)
+
+
+def is_excluded(taint: Taint, patterns: tuple[str, ...]) -> bool:
+    """Whether a taint keeps its node out of the cluster's total. A pattern is a key, or ends in `*` and is the
+    beginning of keys.
+    """
+    if taint.effect not in ("NoSchedule", "NoExecute"):
+        return False
+    return any(
+        taint.key.startswith(pattern[:-1]) if pattern.endswith("*") else taint.key == pattern for pattern in patterns
+    )
 
 
 def _max_of(idle: NDArray[np.int64]) -> list[int]:

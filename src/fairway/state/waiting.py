@@ -21,7 +21,7 @@ from typing import NamedTuple
 from fairway.clock import Micros
 from fairway.resources.columns import Vector
 from fairway.state.annotations import STARVING_AFTER, parse_span
-from fairway.state.jobs import Job, JobOrder, Task
+from fairway.state.jobs import FINISHED, Job, JobOrder, Task, is_valid, unallocated
 from fairway.state.log import Log
 from fairway.state.queues import QueueTree
 from fairway.state.shapes import Shape
@@ -87,6 +87,17 @@ class Ages:
 INQUEUE = "Inqueue"
 ADMITTED_PHASES = frozenset({INQUEUE, "Running", "Completed", "Unknown"})
 """Phases of a group that was let in before."""
+
+
+def _is_admitted(job: Job) -> bool:
+    """Whether a group was let in and has not ended. One that has started was, whether or not its status says so."""
+    if not job.group or job.phase == "Completed":
+        return False
+    if not job.tasks:
+        return job.phase == INQUEUE
+    if all(task.state in FINISHED for task in job.tasks):
+        return False
+    return job.phase in ADMITTED_PHASES or job.has_started()
 
 
 class Run(NamedTuple):
@@ -217,6 +228,10 @@ class WaitingIndex:
         """Jobs that do not."""
         self.empty: dict[Job, None] = {}
         """Groups that have no pods yet, or none any more."""
+        self.short: dict[Job, None] = {}
+        """Groups with pods of which none is pending, and too few for the minimum: the rest is not created yet."""
+        self.unallocated: dict[Job, Vector] = {}
+        """By admitted group that states `minResources`: what of these it has not been allocated yet."""
         self.gated: dict[Job, None] = {}
         """Jobs that nothing waits of but pods with scheduling gates."""
         self.changed: Log[GangTemplate] = Log()
@@ -254,9 +269,12 @@ class WaitingIndex:
         if job in self._positions:
             self.discard(job)
         self.empty.pop(job, None)
+        self.short.pop(job, None)
         self._queues.get(job.queue)  # a queue that a job names is known, whatever the job does
         if job.group and not job.tasks:
             self.empty[job] = None
+        elif job.group and not is_valid(job):
+            self.short[job] = None
         if job.gated:
             self.gated[job] = None
         else:
@@ -267,6 +285,7 @@ class WaitingIndex:
         if job in self._positions:
             self.discard(job)
         self.empty.pop(job, None)
+        self.short.pop(job, None)
         self.gated.pop(job, None)
         pending_job = PendingJob(job, job.waiting())
         template = self._template(pending_job)
@@ -275,7 +294,7 @@ class WaitingIndex:
         key = ClassKey(queue, job.namespace, job.priority, not job.alone, job.phase, valid, override)
         order = job.order
         self._positions[job] = IndexPosition(template, key, order)
-        not_admitted = key.valid and key.phase not in ADMITTED_PHASES
+        not_admitted = key.phase not in ADMITTED_PHASES
         self.changed.add(template)
         if fresh:
             template.job_class(key).add(pending_job, order)
@@ -318,6 +337,14 @@ class WaitingIndex:
         if not template.users:
             del self._templates[template.key]
             self.best_effort.pop(template, None)
+
+    def note_claim(self, job: Job) -> None:
+        """A group changed that states, or stated, `minResources`."""
+        claim = unallocated(job) if _is_admitted(job) else ()
+        if claim:
+            self.unallocated[job] = claim
+        else:
+            self.unallocated.pop(job, None)
 
     def _note_age(self, job: Job, override: Micros | None) -> None:
         since = job.waits_since

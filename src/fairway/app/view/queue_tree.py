@@ -50,7 +50,7 @@ def queues_page(mirror: Mirror, plan: Plan, rows: Sequence[JobSummary]) -> Queue
 def _entitled(mirror: Mirror) -> Entitled:
     """By resource and queue, in kept amounts."""
     state = mirror.state
-    total = snapshot_of(state).total
+    total = snapshot_of(state).total_without(mirror.policy.excluded_taints)
     return {
         name: entitled_amounts(state.queues, row, total[row])
         for row, name in enumerate(state.axis.names)

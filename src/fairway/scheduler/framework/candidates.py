@@ -14,9 +14,9 @@ from fairway.scheduler.framework.session import Session
 from fairway.scheduler.framework.standing import shapes_of
 from fairway.scheduler.placement.kernel import Kernel
 from fairway.scheduler.verdict import YES, Reason, Verdict, held_by_group
-from fairway.state.queues import QueueTree
+from fairway.state.queues import ROOT_QUEUE, QueueTree
 from fairway.state.shapes import Shape
-from fairway.state.waiting import EquivalenceClass, GangTemplate, PendingJob
+from fairway.state.waiting import ADMITTED_PHASES, EquivalenceClass, GangTemplate, PendingJob
 
 
 def admission(session: Session, job: JobRun) -> Verdict:
@@ -39,6 +39,22 @@ def admission(session: Session, job: JobRun) -> Verdict:
     if not refused:
         return YES
     return refused.get(job.job, YES) if job.job_class is None else refused.get(job.job_class, refused.get(job.job, YES))
+
+
+def is_let_in(session: Session, job: JobRun) -> bool:
+    """Whether a group is admitted after this cycle: then its controller may create its pods. Where the policy does not
+    enqueue, all are that their queue takes.
+    """
+    if job.job.phase in ADMITTED_PHASES:
+        return True
+    refused = session.outcomes.refused
+    return (
+        not job.job.held
+        and job.job not in refused
+        and (job.job_class is None or job.job_class not in refused)
+        and queue_verdict(session, job.job.queue).ok
+        and (not session.state.queues.restricted or _namespace_verdict(session, job).ok)
+    )
 
 
 class QueueVerdicts:
@@ -70,6 +86,8 @@ def queue_verdict(session: Session, name: str) -> Verdict:
 
 def _queue_verdict(queues: QueueTree, name: str) -> Verdict:
     queue = queues[name]
+    if name == ROOT_QUEUE:
+        return Verdict(False, Reason.QUEUE_NOT_LEAF, detail="queue root is above all others; jobs run in leaves only")
     if not queue.exists:
         return Verdict(False, Reason.QUEUE_NOT_FOUND, detail=f"queue {name} does not exist")
     if queues.in_circle(name):
@@ -224,11 +242,14 @@ def _add_every_job(session: Session, job_class: EquivalenceClass, found: list[Jo
     """Where enqueue refuses nothing, and no external plugin has a say, the first valid job that is admitted shows that
     all of its class are.
     """
-    template, reserving = job_class.template, session.reservations.reserving_jobs
+    template, reserving, refused = job_class.template, session.reservations.reserving_jobs, session.outcomes.refused
+    if job_class in refused:
+        session.outcomes.classes[job_class] = refused[job_class]
+        return
     jobs = [
         session.job_run(pending_job, template) for pending_job in job_class.jobs if pending_job.job not in reserving
     ]
-    alike = session.order.can_group_equivalent_jobs and job_class.key.valid and not session.outcomes.refused
+    alike = session.order.can_group_equivalent_jobs and job_class.key.valid and not refused
     if alike and jobs and admission(session, jobs[0]).ok:
         found += jobs
     else:
@@ -296,10 +317,13 @@ def _heads(session: Session, classes: list[EquivalenceClass]) -> Iterator[JobRun
 
 
 def next_in_class(session: Session, job_class: EquivalenceClass, position: int) -> JobRun | None:
-    """The first job of a class at or behind a position; jobs with reservations stand for themselves."""
+    """The first job of a class at or behind a position; jobs with reservations, and those that enqueue refused while it
+    admitted others of their class, stand for themselves.
+    """
+    refused = session.outcomes.refused
     for at in range(position, len(job_class.jobs)):
         pending_job = job_class.jobs[at]
-        if not session.reservations.is_reserving(pending_job.job):
+        if not session.reservations.is_reserving(pending_job.job) and pending_job.job not in refused:
             return session.job_run(pending_job, job_class.template, job_class, at)
     return None
 

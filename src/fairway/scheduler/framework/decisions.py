@@ -99,8 +99,6 @@ class Outcomes:
         """Whether jobs of a queue and a namespace may be placed there, once asked for."""
         self.refused: dict[Job | EquivalenceClass, Verdict] = {}
         """Groups that enqueue did not let in, where they are alike the whole class."""
-        self.admitted: set[Job] = set()
-        """Groups without pods that enqueue let in: their pods can be made now."""
         self.no_capacity: set[GangTemplate] = set()
         self.parked: Container[GangTemplate] = ()
         """The same, of templates that were not looked at in this cycle, and of their started jobs."""

@@ -180,6 +180,14 @@ class SessionAccounts:
             self._has_deserved = True
             self.queues.deserve(self._deserved() or {})
 
+    def estimate_deserved(self, warnings: list[str]) -> None:
+        """What each queue would deserve if all groups were let in: enqueue orders them by it. Warnings wait for the
+        amounts that count.
+        """
+        known = len(warnings)
+        self.queues.deserve(self._deserved() or {})
+        del warnings[known:]
+
     def charge_kinds(self, job: JobRun, tasks: Iterable[Task], sign: int) -> None:
         """Devices that like tasks were just given (or are about to give back) count by kind in shares."""
         amounts: dict[int, int] = {}

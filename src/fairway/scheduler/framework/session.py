@@ -60,7 +60,8 @@ class Session:
         self.order = parts.order
         self.rules = parts.rules
         self.nodes = WorkingNodes(state, parts)
-        self.accounts = SessionAccounts(state, self.nodes.snapshot.total, self.nodes.devices, parts.deserved)
+        total = self.nodes.snapshot.total_without(policy.excluded_taints)
+        self.accounts = SessionAccounts(state, total, self.nodes.devices, parts.deserved)
         self._opened = self.accounts.queues.opened()
         self._counts_devices = self.nodes.devices.ledger.enabled
         self.decisions = Decisions()

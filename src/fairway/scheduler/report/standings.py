@@ -103,7 +103,7 @@ def _waiting(state: ClusterState) -> dict[str, set[str]]:
     for template in state.waiting.templates():
         for key in template.classes:
             found.setdefault(key.queue, set()).add(key.namespace)
-    for job in (*state.waiting.started, *state.waiting.empty):
+    for job in (*state.waiting.started, *state.waiting.empty, *state.waiting.short):
         found.setdefault(job.queue, set()).add(job.namespace)
     return found
 

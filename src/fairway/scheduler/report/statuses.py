@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from fairway.scheduler.framework.candidates import is_let_in
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.plan import (
@@ -13,7 +14,6 @@ from fairway.scheduler.plan import (
 )
 from fairway.scheduler.report.waiting_jobs import Row, WaitingJobs
 from fairway.state.jobs import Job, TaskState
-from fairway.state.waiting import ADMITTED_PHASES
 
 
 def statuses(session: Session, waiting: WaitingJobs) -> Status:
@@ -30,8 +30,7 @@ def statuses(session: Session, waiting: WaitingJobs) -> Status:
                 if each.job not in runs:
                     runs[each.job] = waiting.run(row)
     touched = sorted((run for job, run in runs.items() if job.group), key=lambda run: run.key)
-    admitted = session.outcomes.admitted
-    groups = tuple(_group_status(run, run.job in admitted, waiting, rows.get(run.job)) for run in touched)
+    groups = tuple(_group_status(run, is_let_in(session, run), waiting, rows.get(run.job)) for run in touched)
     started = Counter(run.queue.name for run in bound.values())
     queues = tuple(
         QueueStatus(
@@ -50,13 +49,10 @@ def statuses(session: Session, waiting: WaitingJobs) -> Status:
 def _group_status(run: JobRun, admitted: bool, waiting: WaitingJobs, row: Row | None) -> GroupStatus:
     job = run.job
     counts = Counter(task.state for task in job.tasks)
-    kept_out = row is not None and row.verdict is not None
     if run.ready >= max(run.minimum, 1):
         phase = "Running"
-    elif kept_out and not admitted and job.phase not in ADMITTED_PHASES:
-        phase = "Pending"
     else:
-        phase = "Inqueue"
+        phase = "Inqueue" if admitted else "Pending"
     conditions: tuple[dict[str, str], ...] = ()
     if row is not None and phase != "Running":
         reason, message, _ = waiting.reason(row)

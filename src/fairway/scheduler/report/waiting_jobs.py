@@ -19,7 +19,7 @@ from fairway.scheduler.report.explain import Why, explain
 from fairway.scheduler.reservations.leaving import wake_all
 from fairway.scheduler.reservations.starving import is_overdue, overdue
 from fairway.scheduler.verdict import QUEUE_LIMITED, Reason, Verdict
-from fairway.state.jobs import Job, Task, TaskState
+from fairway.state.jobs import FINISHED, Job, Task, TaskState
 from fairway.state.waiting import ClassKey, EquivalenceClass, GangTemplate, PendingJob, starvation_override
 
 _NO_TEMPLATE = GangTemplate(((), 0, (), None, None))
@@ -315,7 +315,7 @@ def _final(session: Session, job: JobRun, verdict: Verdict | None) -> Verdict | 
     if verdict is QUEUE_LIMITED:
         now = session.rules.not_allowed(job)
         return None if now.ok else now
-    if verdict is not None and verdict is _refusal(session, job):
+    if verdict is not None and verdict.plugin and verdict is _refusal(session, job):
         now = session.rules.enqueueable(job)
         return _ADMITTED_LATER if now.ok else now
     return verdict
@@ -346,9 +346,11 @@ def _may_grow(session: Session, job: JobRun) -> bool:
 
 
 def _without_pods(session: Session) -> Iterator[Row]:
-    """Groups that wait for their pods to be made; those that were let in and ended do not."""
-    for job in session.state.waiting.empty:
-        if job.phase not in ("", "Pending", "Inqueue"):
+    """Groups that wait for pods to be created, for all or for the rest of their minimum; those that ended do not."""
+    waiting = session.state.waiting
+    short = (job for job in waiting.short if not job.gated and any(task.state not in FINISHED for task in job.tasks))
+    for job in (*waiting.empty, *short):
+        if job.phase not in ("", "Pending", "Inqueue") and not (job.tasks and job.phase == "Unknown"):
             continue
         run = session.job_run(PendingJob(job, []), _NO_TEMPLATE, _NO_CLASS)
         verdict = admission(session, run)

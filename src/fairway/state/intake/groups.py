@@ -19,6 +19,11 @@ from fairway.state.topology import of_group, of_object, strictest
 LET_IN = "Inqueue"
 """The phase of an implicit job: no object's status could say that it was let in, so it is in from the start."""
 
+_QUOTA_NAMES = ("count/", "requests.", "limits.")
+"""Volcano's job controller writes `minResources` as a ResourceQuota counts a pod. These names repeat what the others
+say, in terms that no node has.
+"""
+
 
 class GroupIntake:
     """A group that pods name before its object exists is there, too: its pods wait for it."""
@@ -75,7 +80,8 @@ class GroupIntake:
     def upsert(self, group: PodGroup) -> None:
         """All of the group is read before anything is changed."""
         meta, spec = group.metadata, group.spec
-        minimum_resources = self._shaper.vector(meta.namespace, spec.min_resources) if spec.min_resources else None
+        amounts = {name: amount for name, amount in spec.min_resources.items() if not name.startswith(_QUOTA_NAMES)}
+        minimum_resources = self._shaper.vector(meta.namespace, amounts) if amounts else None
         job = self.job(f"{meta.namespace}/{meta.name}", meta.namespace)
         job.named_queue = spec.queue or queue_named(meta)
         self.choose_queue(job)
