@@ -87,8 +87,8 @@ def plugin(text: str) -> str:
             "expected a map from name to text",
         ),
         (
-            "actions: [{name: enqueue, arguments: {x: 1}}]",
-            "actions[0].arguments.x: unknown argument, expected none",
+            "tiers: [{plugins: [{name: gang, arguments: {x: 1}}]}]",
+            "tiers[0].plugins[0].arguments.x: unknown argument, expected none",
         ),
         (
             "actions: [{name: backfill, arguments: {mode: eazy}}]",
@@ -162,7 +162,8 @@ def plugin(text: str) -> str:
     ],
 )
 def test_a_fault_names_the_place_and_what_was_expected(text, fault):
-    assert faults(text) == [f"p.yaml:1: {fault}"]
+    hint = "; with `compatibility: volcano` at the top of the policy it is left out with a warning"
+    assert faults(text) == [f"p.yaml:1: {fault}{hint if ' is a Volcano ' in fault else ''}"]
 
 
 def test_the_same_argument_beside_an_action_and_in_configurations():

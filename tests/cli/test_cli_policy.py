@@ -29,7 +29,8 @@ def test_check_lists_every_fault_and_leaves_with_1(fairway, tmp_path):
     assert (result.code, result.out) == (1, "")
     assert result.err == (
         f"{file}:1: actions: unknown action 'allocat', did you mean 'allocate'?\n"
-        f"{file}:4: tiers[0].plugins[0].name: tdm is a Volcano plugin that Fairway does not have\n"
+        f"{file}:4: tiers[0].plugins[0].name: tdm is a Volcano plugin that Fairway does not have; "
+        "with `compatibility: volcano` at the top of the policy it is left out with a warning\n"
         f"2 errors in {file}\n"
     )
 

@@ -19,8 +19,11 @@ amounts = st.one_of(st.none(), st.integers(0, 50), st.integers(0, 2**62))
 @pytest.mark.parametrize(
     ("allocatable", "capacity", "expected"),
     [
-        ("6", "10", 19),  # 0.6 - 0.5 is a little under 0.1: truncated toward zero
-        ("4", "10", -19),
+        ("6", "10", 20),  # in float64, 0.6 - 0.5 is a little under 0.1
+        ("4", "10", -20),
+        ("19", "20", 90),  # in float64 89
+        ("3", "7", -14),  # truncated toward zero
+        ("4P", "5P", 60),
         ("0", "10", -100),
         ("5", "10", 0),
         ("10", "10", 100),
@@ -94,6 +97,7 @@ def test_balance_truncates_toward_zero_before_doubling() -> None:
     assert balance_table(3).tolist() == [100, 32, -32, -100]
     assert balance_table(7)[3] == 2 * int(100 * (0.5 - 3 / 7))
     assert balance_table(0).tolist() == [100]
+    assert balance_table(50)[29] == -16, "in float64 (0.5 - 29/50) * 100 is -7.99..."
 
 
 def test_free_is_scored_where_it_is_reported() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from fractions import Fraction
 
 BEST = 100
 
@@ -10,7 +11,7 @@ BEST = 100
 def balance(count: int, most: int) -> int:
     if count == 0:
         return BEST
-    return 2 * int(100 * (0.5 - count / most))
+    return 2 * int(100 * (Fraction(1, 2) - Fraction(count, most)))
 
 
 def by_amount(amounts: Mapping[str, int | None], missing: int) -> dict[str, int]:
@@ -22,15 +23,15 @@ def by_amount(amounts: Mapping[str, int | None], missing: int) -> dict[str, int]
         elif max(known) == min(known):
             scores[name] = BEST
         else:
-            part = float(amount - min(known)) / float(max(known) - min(known))
-            scores[name] = int((part - 0.5) * 2 * 100)
+            part = Fraction(amount - min(known), max(known) - min(known))
+            scores[name] = int((part - Fraction(1, 2)) * 2 * 100)
     return scores
 
 
 def by_ratio(allocatable: int | None, capacity: int | None, missing: int) -> int:
     if allocatable is None or not capacity:
         return missing
-    return int((float(min(allocatable, capacity)) / float(capacity) - 0.5) * 2 * 100)
+    return int((Fraction(min(allocatable, capacity), capacity) - Fraction(1, 2)) * 2 * 100)
 
 
 def cut(totals: Mapping[str, int], chosen: Collection[str], count: int | None, gain: int) -> list[str]:

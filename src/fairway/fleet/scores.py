@@ -1,7 +1,8 @@
 """The formulas of the prioritizers over all clusters that passed the filters, and the ranking by their sum.
 
-A score is a whole number from -100 to 100, truncated toward zero; the arithmetic inside is float64. An amount
-of MISSING says that the cluster does not report the resource.
+A score is a whole number from -100 to 100, truncated toward zero. It is computed in whole numbers: in float64 the ratio
+19/20 is worth 89 points, though it is exactly 90. An amount of MISSING says that the cluster does not report the
+resource.
 
 Ranks go by points, most first, then by name. A cluster that is chosen already counts as `gain` points better
 than it is, less a half: another needs at least that much more to take its place.
@@ -31,8 +32,7 @@ WORST: Final = -100
 @lru_cache(maxsize=1024)
 def balance_table(most: int, weight: int = 1) -> IntColumn:
     """Points by the number of other placements that use a cluster, where the most used has `most`."""
-    counts = np.arange(most + 1)
-    scores: IntColumn = 2 * (100 * (0.5 - counts / max(most, 1))).astype(np.int64)
+    scores = 2 * _truncated(50 * most - 100 * np.arange(most + 1), max(most, 1))
     scores[0] = BEST
     scores *= weight
     scores.flags.writeable = False
@@ -49,7 +49,7 @@ class AmountScale(NamedTuple):
         """What `by_amount` says of an amount; None where it would not be on this scale."""
         if not self.least <= amount <= self.most or self.least == self.most:
             return None
-        return int((float(amount - self.least) / float(self.most - self.least) - 0.5) * 2 * 100)
+        return _points_of(amount - self.least, self.most - self.least)
 
 
 def scale_of(amounts: IntColumn, reports: BoolColumn) -> AmountScale | None:
@@ -68,7 +68,7 @@ def by_amount(amounts: IntColumn, reports: BoolColumn, scale: AmountScale | None
     least, most = scale
     if most == least:
         return np.where(reports, BEST, missing)
-    scores = (((amounts - least) / (most - least) - 0.5) * 2 * 100).astype(np.int64)
+    scores = _points(np.where(reports, amounts - least, 0), most - least)
     if not reports.all():
         scores[~reports] = missing
     return scores
@@ -77,15 +77,39 @@ def by_amount(amounts: IntColumn, reports: BoolColumn, scale: AmountScale | None
 def by_ratio(allocatable: IntColumn, capacity: IntColumn, missing: int) -> IntColumn:
     """The part of the capacity that is allocatable; more than all of it counts as all."""
     reports = (allocatable >= 0) & (capacity > 0)
-    part = np.minimum(allocatable, capacity) / np.where(reports, capacity, 1)
-    return np.where(reports, ((part - 0.5) * 2 * 100).astype(np.int64), missing)
+    part, whole = np.where(reports, np.minimum(allocatable, capacity), 0), np.where(reports, capacity, 1)
+    return np.where(reports, _points(part, whole), missing)
 
 
 def ratio(allocatable: int, capacity: int, missing: int) -> int:
-    """The same for one cluster, to the bit."""
+    """The same for one cluster."""
     if allocatable < 0 or capacity <= 0:
         return missing
-    return int((float(min(allocatable, capacity)) / float(capacity) - 0.5) * 2 * 100)
+    return _points_of(min(allocatable, capacity), capacity)
+
+
+_MAX_PRODUCT = (1 << 63) // 200
+"""Above this 200 times an amount does not fit in 64 bits."""
+
+
+def _points(part: IntColumn, whole: IntColumn | int) -> IntColumn:
+    """(part / whole - 0.5) * 2 * 100, truncated toward zero; a part is at most the whole."""
+    if np.max(whole, initial=0) < _MAX_PRODUCT:
+        return _truncated(200 * part - 100 * whole, whole)
+    wholes = np.broadcast_to(np.asarray(whole), part.shape).tolist()
+    found = [_points_of(one, all_) for one, all_ in zip(part.tolist(), wholes, strict=True)]
+    return np.array(found, dtype=np.int64)
+
+
+def _points_of(part: int, whole: int) -> int:
+    points = abs(200 * part - 100 * whole) // whole
+    return points if 2 * part >= whole else -points
+
+
+def _truncated(above: IntColumn, below: IntColumn | int) -> IntColumn:
+    """The quotient, truncated toward zero, where numpy's own goes down."""
+    found: IntColumn = np.sign(above) * (np.abs(above) // below)
+    return found
 
 
 NEVER: Final = 10**9
