@@ -108,7 +108,7 @@ def _points_of(part: int, whole: int) -> int:
 
 def _truncated(above: IntColumn, below: IntColumn | int) -> IntColumn:
     """The quotient, truncated toward zero, where numpy's own goes down."""
-    found: IntColumn = np.sign(above) * (np.abs(above) // below)
+    found: IntColumn = (np.sign(above) * (np.abs(above) // below)).astype(np.int64)
     return found
 
 
