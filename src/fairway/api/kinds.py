@@ -10,6 +10,7 @@ import msgspec
 
 from fairway.api.classes import ResourceClass
 from fairway.api.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice
+from fairway.api.eviction_records import EvictionRecord
 from fairway.api.fleet import (
     AddOnPlacementScore,
     ManagedCluster,
@@ -45,6 +46,7 @@ ApiObject = (
     | PodGroup
     | HyperNode
     | Reservation
+    | EvictionRecord
     | ResourceSlice
     | DeviceTaintRule
     | DeviceClass
@@ -156,6 +158,13 @@ def _scheduling_kinds() -> Iterator[Kind]:
     yield Kind("PodGroup", batch, PodGroup, cluster.check_pod_group, namespaced=True, not_honoured=group_fields)
     yield Kind("HyperNode", ("topology.volcano.sh/v1alpha1",), HyperNode, check_hyper_node)
     yield Kind("Reservation", ("fairway.dev/v1alpha1",), Reservation, cluster.check_reservation, namespaced=True)
+    yield Kind(
+        "EvictionRecord",
+        ("fairway.dev/v1alpha1",),
+        EvictionRecord,
+        cluster.check_eviction_record,
+        namespaced=True,
+    )
 
 
 def _device_kinds() -> Iterator[Kind]:

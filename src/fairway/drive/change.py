@@ -5,6 +5,8 @@
     ├── MakeClassClaim       a pod gets the claim that tells a kubelet its devices by class; before it is bound
     ├── ReleaseClaim         a ResourceClaim gives its devices back; its pod was never bound
     ├── Bind                 a pod gets its node, and the record of its devices
+    ├── WriteStops           a job's EvictionRecord is created or changed; before its pods are evicted
+    ├── DeleteStops          an EvictionRecord says nothing any more
     ├── Evict                a pod is asked to leave its node
     ├── WriteReservation     a job's Reservation is created or changed
     ├── DeleteReservation
@@ -22,6 +24,7 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from fairway.api.devices import ResourceClaim, ResourceClaimStatus
+from fairway.api.eviction_records import EvictionRecord
 from fairway.api.kinds import ApiObject, ObjectKey
 from fairway.api.pods import ExtendedClaimStatus, Pod, PodClaimStatus
 from fairway.api.reservations import Reservation
@@ -73,12 +76,36 @@ class Evict(Change):
     eviction: Eviction
     until: Micros
     """When the pod's grace period ends, as far as is known."""
+    record: ObjectKey | None = None
+    """The EvictionRecord that counts it, where the same plan changes that: it has to be written first."""
 
     def onto(self, thing: ApiObject | None) -> ApiObject | None:
         return objects.terminating(thing, self.until) if isinstance(thing, Pod) else thing
 
     def shown_by(self, thing: ApiObject) -> bool:
         return isinstance(thing, Pod) and thing.metadata.deletion_timestamp is not None
+
+
+@dataclass(frozen=True, slots=True)
+class WriteStops(Change):
+    record: EvictionRecord
+
+    def onto(self, thing: ApiObject | None) -> ApiObject | None:
+        return self.record
+
+    def shown_by(self, thing: ApiObject) -> bool:
+        return (
+            isinstance(thing, EvictionRecord) and thing.spec == self.record.spec and thing.status == self.record.status
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteStops(Change):
+    def onto(self, thing: ApiObject | None) -> ApiObject | None:
+        return None
+
+    def shown_by(self, thing: ApiObject) -> bool:
+        return False
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from fairway.api import kinds
 from fairway.api.devices import MAX_USERS, DeviceClass, ResourceClaim, ResourceClaimTemplate
+from fairway.api.eviction_records import EvictionRecord
 from fairway.api.kinds import ObjectKey
 from fairway.api.pods import Pod
 from fairway.api.reservations import Reservation
@@ -21,14 +22,17 @@ from fairway.drive.change import (
     Bind,
     Change,
     DeleteReservation,
+    DeleteStops,
     Evict,
     MakeClassClaim,
     Nominate,
     WriteReservation,
+    WriteStops,
 )
 from fairway.drive.claims import allocate
 from fairway.drive.class_claims import class_claim
 from fairway.drive.device_results import awaits_devices
+from fairway.drive.stop_records import eviction_record, record_key
 from fairway.drive.store import ObjectStore
 from fairway.scheduler.plan import Plan
 from fairway.scheduler.reservations.objects import ReservationWriter
@@ -57,6 +61,7 @@ def changes_of(
     found: list[Change] = []
     if plan.placed:
         found += _bindings(plan, _DeviceObjects(store, makes_claims), store, now, class_claims)
+    found += _stops(plan, store)
     if plan.evictions:
         found += _evictions(plan, store, now)
     if writes_reservations:
@@ -150,12 +155,31 @@ def _without(changes: list[Change], jobs: set[str], plan: Plan) -> list[Change]:
     ]
 
 
+def _stops(plan: Plan, store: ObjectStore) -> Iterator[Change]:
+    for entry in plan.stops:
+        key = record_key(entry)
+        there = store.get(key)
+        uid = "" if there is None else there.metadata.uid
+        if not entry.stops:
+            if there is not None:
+                yield DeleteStops(key, uid)
+            continue
+        record = eviction_record(entry)
+        if not isinstance(there, EvictionRecord):
+            yield WriteStops(key, uid, record)
+        elif (there.spec, there.status) != (record.spec, record.status):
+            meta = replace(there.metadata, owner_references=record.metadata.owner_references)
+            yield WriteStops(key, uid, replace(record, metadata=meta))
+
+
 def _evictions(plan: Plan, store: ObjectStore, now: Micros) -> Iterator[Change]:
+    counted = {victim.uid: record_key(entry) for entry in plan.stops for victim in entry.victims}
     for eviction in plan.evictions:
         pod = _pod(store, eviction.pod)
         if pod is not None and pod.metadata.deletion_timestamp is None:
             until = now + pod.spec.termination_grace_period_seconds * SECOND
-            yield Evict(pod_key(eviction.pod), pod.metadata.uid, eviction, until)
+            record = counted.get(pod.metadata.uid)
+            yield Evict(pod_key(eviction.pod), pod.metadata.uid, eviction, until, record)
 
 
 def _reservations(plan: Plan, store: ObjectStore, writer: ReservationWriter) -> Iterator[Change]:

@@ -13,6 +13,8 @@ from typing import Any, NoReturn
 
 import msgspec
 
+from fairway.api.eviction_records import StoppedPod
+from fairway.api.meta import OwnerReference
 from fairway.clock import Micros, format_rfc3339
 
 
@@ -89,6 +91,24 @@ class Overrun(PlanStruct, frozen=True):
     for_: str = msgspec.field(name="for", default="")
     """Nothing any more once that job has started."""
     for_kind: str = ""
+
+
+class StopEntry(PlanStruct, frozen=True):
+    """What the EvictionRecord of a job is to say: how often it was stopped, and since when it runs again. Written
+    before its pods are evicted. Without stops the record is deleted.
+    """
+
+    job: str
+    """Namespace and name of what the count belongs to: a PodGroup, or kind and name of a controller."""
+    job_kind: str
+    job_uid: str
+    stops: int
+    stopped_at: str = ""
+    restarted_at: str | None = None
+    victims: tuple[StoppedPod, ...] = ()
+    """The pods of the last stop."""
+    owner: OwnerReference | None = None
+    """The object that the record goes with."""
 
 
 class Nomination(PlanStruct, frozen=True):
@@ -208,6 +228,7 @@ class Plan:
         nominations: Sequence[Nomination] = (),
         released: Sequence[Released] = (),
         overruns: Sequence[Overrun] = (),
+        stops: Sequence[StopEntry] = (),
         recheck_at: Micros | None = None,
         warnings: Sequence[str] = (),
     ) -> None:
@@ -218,6 +239,8 @@ class Plan:
         self.nominations = tuple(nominations)
         self.released = tuple(released)
         self.overruns = tuple(overruns)
+        self.stops = tuple(stops)
+        """EvictionRecords that change."""
         self.recheck_at = recheck_at
         self.warnings = tuple(warnings)
 
@@ -270,6 +293,7 @@ class Plan:
                 "nominations": self.nominations,
                 "released": self.released,
                 "overruns": self.overruns,
+                "stops": self.stops,
                 "recheckAt": None if self.recheck_at is None else format_rfc3339(self.recheck_at),
                 "pending": self.pending,
                 "queues": self.queues,

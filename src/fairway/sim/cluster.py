@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from fairway.api import kinds
 from fairway.api.devices import ResourceClaim
+from fairway.api.eviction_records import EvictionRecord
 from fairway.api.kinds import ApiObject, ObjectKey
 from fairway.api.nodes import Node
 from fairway.api.pods import Pod
@@ -23,6 +24,7 @@ from fairway.clock import SECOND, Micros
 from fairway.drive import claims
 from fairway.drive.change import Bind, Change, Evict
 from fairway.drive.objects import terminating
+from fairway.drive.stop_records import EVICTION_RECORD
 from fairway.drive.world import EventSink
 from fairway.sim import objects
 from fairway.sim.assertions import Evidence
@@ -105,14 +107,28 @@ class VirtualCluster:
         if isinstance(thing, ResourceClaim):
             del self._claims[fact_key(thing)]
         if isinstance(thing, Pod | PodGroup):
-            self._collect_reservation(thing)
+            self._collect(thing)
 
-    def _collect_reservation(self, owner: Pod | PodGroup) -> None:
-        kind = "Pod" if isinstance(owner, Pod) else "PodGroup"
+    def _collect(self, owner: Pod | PodGroup) -> None:
+        """What belongs to a pod or group goes with it, as the garbage collector of a cluster sees to it."""
+        kind, namespace = "Pod" if isinstance(owner, Pod) else "PodGroup", owner.metadata.namespace
         name = reservation_name(kind, owner.metadata.name)
-        found = self.objects.get(("Reservation", owner.metadata.namespace, name))
+        found = self.objects.get(("Reservation", namespace, name))
         if isinstance(found, Reservation) and found.spec.job_ref.kind == kind:
             self.erase(found)
+        record = self.objects.get((EVICTION_RECORD, namespace, name))
+        if isinstance(record, EvictionRecord) and record.spec.job_ref.kind == kind:
+            self.erase(record)
+
+    def _collect_stops(self, job: SimJob, pod: Pod) -> None:
+        """What recreates the pods of a job outlives them, and ends with the job: its EvictionRecord goes then. `pod` is
+        one of its pods.
+        """
+        owner = objects.virtual_owner(pod)
+        own = job.key.partition("/")[2] if owner is None else f"{owner.kind.lower()}/{owner.name}"
+        record = self.objects.get((EVICTION_RECORD, job.namespace, reservation_name("Controller", own)))
+        if record is not None:
+            self.erase(record)
 
     def _put(self, pod: SimPod, thing: Pod) -> None:
         pod.pod = thing
@@ -195,6 +211,7 @@ class VirtualCluster:
             del self.pods[pod.key]
             self.erase(pod.pod)
             pod.pod = objects.recreated(pod.pod, self.loop.now)
+        self._collect_stops(job, job.pods[0].pod)
         if job.group is not None:
             self.erase(job.group)
             job.group = replace(job.group, metadata=replace(job.group.metadata, uid=""))
@@ -260,6 +277,7 @@ class VirtualCluster:
             pod.epoch += 1
             del self.pods[pod.key]
             self.erase(pod.pod)
+        self._collect_stops(job, job.pods[0].pod)
         if job.group is not None:
             self.erase(job.group)
         del self.jobs[job.key]

@@ -71,7 +71,9 @@ class SimJob:
         if self.group is not None:
             self.group = objects.identified(self.group, at)
         else:
-            self.pods[0].pod = objects.identified(self.pods[0].pod, at)
+            pod = objects.identified(self.pods[0].pod, at)
+            has_owner = any(owner.controller for owner in pod.metadata.owner_references)
+            self.pods[0].pod = pod if has_owner else objects.owned(pod)
 
     def created(self, at: Micros) -> SimJob:
         """The same job with all its objects created at `at`."""

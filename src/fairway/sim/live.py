@@ -69,6 +69,7 @@ class LiveCluster(VirtualCluster):
         # Its last version says that it was deleted: a pod that only goes has done its work.
         self.erase(pod.pod if is_ended(pod.pod) else terminating(pod.pod, self.loop.now))
         if not job.pods:
+            self._collect_stops(job, pod.pod)
             del self.jobs[job.key]
         elif not job.left:
             self._finish(job, 0)

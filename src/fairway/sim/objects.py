@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from fairway.api.meta import Condition
+from fairway.api.meta import Condition, OwnerReference
 from fairway.api.nodes import Node
 from fairway.api.pods import Pod, PodStatus
 from fairway.api.scheduling import PodGroup
@@ -28,6 +28,22 @@ def identified(thing: T, at: Micros) -> T:
     if meta.uid:
         return thing
     return replace(thing, metadata=replace(meta, uid=uid_at(meta.namespace, meta.name, at)))
+
+
+VIRTUAL_OWNER = "VirtualJob"
+"""The kind that stands for what recreates a lone pod on a virtual cluster."""
+
+
+def owned(pod: Pod) -> Pod:
+    """The pod with an owner of its own, which stays the same when the pod is recreated."""
+    meta = pod.metadata
+    uid = f"{VIRTUAL_OWNER}/{meta.namespace}/{meta.name}"
+    owner = OwnerReference(kind=VIRTUAL_OWNER, name=meta.name, uid=uid, controller=True)
+    return replace(pod, metadata=replace(meta, owner_references=(*meta.owner_references, owner)))
+
+
+def virtual_owner(pod: Pod) -> OwnerReference | None:
+    return next((owner for owner in pod.metadata.owner_references if owner.kind == VIRTUAL_OWNER), None)
 
 
 def running(pod: Pod, at: Micros) -> Pod:

@@ -14,6 +14,7 @@ from weakref import WeakMethod
 from fairway.api import kinds
 from fairway.api.classes import ResourceClass
 from fairway.api.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice
+from fairway.api.eviction_records import EvictionRecord
 from fairway.api.kinds import ApiObject
 from fairway.api.namespaces import Namespace, ResourceQuota
 from fairway.api.nodes import Node
@@ -66,6 +67,7 @@ class ClusterState(ClusterTables):
             HyperNode: (self._upsert_hyper_node, self._delete_hyper_node),
             Queue: (self._upsert_queue, self._delete_queue),
             Reservation: (self._upsert_reservation, self._delete_reservation),
+            EvictionRecord: (self.eviction_records.upsert, self.eviction_records.delete),
             ResourceQuota: (self.namespaces.upsert_quota, self._delete_quota),
             Namespace: (self._upsert_namespace, self._delete_namespace),
             PriorityClass: (self._upsert_priority, self._delete_priority),

@@ -7,6 +7,7 @@ from enum import IntEnum
 from sys import intern
 from typing import NamedTuple
 
+from fairway.api.meta import OwnerReference
 from fairway.api.pods import Pod
 from fairway.api.reservations import JobKind
 from fairway.clock import Micros, parse_rfc3339
@@ -206,6 +207,7 @@ class Job:
         "overrun",
         "own_priority",
         "own_topology",
+        "owner",
         "pending",
         "phase",
         "planned",
@@ -245,6 +247,8 @@ class Job:
         """Its planned start, as backfill carries it."""
         self.overrun: OverrunRecord | None = None
         """If it was evicted because it outlived its expected run time."""
+        self.owner: OwnerReference | None = None
+        """The controller of its group, which outlives it."""
         self.last_ready: Micros | None = None
         self.broken = False
         """Whether it is a gang that has started and has fewer pods than its minimum by now."""

@@ -14,6 +14,7 @@ from fairway.state import reader
 from fairway.state.annotations import SHOWN, AnnotationProblems
 from fairway.state.aside import SetAside
 from fairway.state.device_requests import DeviceFacts
+from fairway.state.eviction_records import EvictionRecords
 from fairway.state.history import RunHistory
 from fairway.state.jobs import ON_NODE, Job, ReservationRecord, Task
 from fairway.state.log import Log
@@ -75,6 +76,7 @@ class ClusterTables:
         self.foreign: dict[str, Task] = {}
         self.nominations: dict[str, ReservationRecord] = {}
         self.reservations = ReservationObjects()
+        self.eviction_records = EvictionRecords(lambda key: self.tasks.get(key))
         self.gates: dict[str, tuple[str, ...]] = {}
         """The scheduling gates of pods that have some, by pod."""
         self.annotation_problems = AnnotationProblems()

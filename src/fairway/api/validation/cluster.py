@@ -1,13 +1,14 @@
-"""Nodes, quotas, volumes, priority classes, disruption budgets, queues, pod groups and reservations."""
+"""Nodes, quotas, volumes, priority classes, disruption budgets, queues, pod groups, reservations, eviction records."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
 
+from fairway.api.eviction_records import MAX_VICTIMS, EvictionRecord
 from fairway.api.namespaces import NAMESPACE_WEIGHT, ResourceQuota
 from fairway.api.nodes import Node
-from fairway.api.reservations import MAX_PLACES, Reservation, ReservedPlace, reservation_name
+from fairway.api.reservations import MAX_PLACES, JobReference, Reservation, ReservedPlace, reservation_name
 from fairway.api.scheduling import PodDisruptionBudget, PodGroup, PriorityClass, Queue, QueueSpec
 from fairway.api.shape import Finding, Path, describe
 from fairway.api.validation.labels import (
@@ -99,19 +100,41 @@ _LONGEST_UID = 128
 
 
 def check_reservation(reservation: Reservation, findings: list[Finding]) -> None:
-    job, path = reservation.spec.job_ref, ("spec", "jobRef")
+    _check_job(reservation.metadata.name, reservation.spec.job_ref, findings)
+    _check_places(reservation.spec.places, ("spec", "places"), findings)
+    _check_places(reservation.status.places, ("status", "places"), findings)
+
+
+def check_eviction_record(record: EvictionRecord, findings: list[Finding]) -> None:
+    _check_job(record.metadata.name, record.spec.job_ref, findings)
+    victims, path = record.status.victims, ("status", "victims")
+    if len(victims) > MAX_VICTIMS:
+        findings.append((path, f"has {len(victims)} pods, expected at most {MAX_VICTIMS}"))
+        return
+    for index, victim in enumerate(victims):
+        check_dns_subdomain(victim.pod, (*path, index, "pod"), findings)
+
+
+def _check_job(name: str, job: JobReference, findings: list[Finding]) -> None:
+    """Whether an object refers to a job, and has the name that this gives it."""
+    path: Path = ("spec", "jobRef")
     found = len(findings)
-    check_dns_subdomain(job.name, (*path, "name"), findings)
+    if job.kind == "Controller":
+        kind, slash, own = job.name.partition("/")
+        if not slash or not kind:
+            said = f"is {describe(job.name)}, expected kind and name of the controller, as in 'job/train'"
+            findings.append(((*path, "name"), said))
+        else:
+            check_dns_subdomain(own, (*path, "name"), findings)
+    else:
+        check_dns_subdomain(job.name, (*path, "name"), findings)
     if not job.uid:
         findings.append(((*path, "uid"), "is empty, expected the uid of the job"))
     elif len(job.uid) > _LONGEST_UID:
         findings.append(((*path, "uid"), f"has {len(job.uid)} characters, expected at most {_LONGEST_UID}"))
     expected = reservation_name(job.kind, job.name)
-    if len(findings) == found and reservation.metadata.name != expected:
-        said = f"is {describe(reservation.metadata.name)}, expected {describe(expected)}, after its job"
-        findings.append((("metadata", "name"), said))
-    _check_places(reservation.spec.places, ("spec", "places"), findings)
-    _check_places(reservation.status.places, ("status", "places"), findings)
+    if len(findings) == found and name != expected:
+        findings.append((("metadata", "name"), f"is {describe(name)}, expected {describe(expected)}, after its job"))
 
 
 def _check_places(places: tuple[ReservedPlace, ...], path: Path, findings: list[Finding]) -> None:

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from fairway.api import kinds
 from fairway.api.classes import ResourceClass, ResourceClassSpec
 from fairway.api.devices import ResourceClaim
+from fairway.api.eviction_records import EvictionRecord
 from fairway.api.kinds import ApiObject, ObjectKey
-from fairway.api.meta import OwnerReference
 from fairway.api.nodes import Node
 from fairway.api.pods import Pod, pod_request
 from fairway.api.reservations import Reservation
@@ -22,7 +22,7 @@ from fairway.clock import Micros, to_datetime
 from fairway.drive.world import title
 from fairway.errors import InputError
 from fairway.sim.live import LiveCluster, has_controller
-from fairway.sim.objects import identified, is_ended
+from fairway.sim.objects import identified, is_ended, owned
 from fairway.sim.population import make_job
 from fairway.state.annotations import NOMINATED_SINCE
 from fairway.state.device_requests import RECORD_PREFIX
@@ -37,7 +37,6 @@ NAMED = 5
 FLEET_GROUP = "cluster.open-cluster-management.io"
 JOB = "Job"
 """Not a kind of object: a group with its pods, or a pod alone."""
-OWNER = OwnerReference(kind="Sandbox", name="sandbox", controller=True)
 _MANAGED = (NOMINATED_SINCE, DRAWN)
 
 
@@ -104,6 +103,8 @@ class Commands:
                 raise InputError(f"{title(key)}: a sandbox is one cluster, it has no fleet; see fairway place")
             if isinstance(thing, Reservation):
                 raise InputError(f"{title(key)}: only the scheduler writes reservations; delete one to cancel it")
+            if isinstance(thing, EvictionRecord):
+                raise InputError(f"{title(key)}: only the scheduler writes eviction records")
             if isinstance(thing, Pod):
                 self._check_pod(thing)
         self._check_classes([thing for thing in things if isinstance(thing, ResourceClass)])
@@ -250,7 +251,7 @@ def controlled(pod: Pod) -> Pod:
     """The pod, owned by the sandbox if it has no other owner: the sandbox recreates evicted pods."""
     if has_controller(pod):
         return pod
-    return replace(pod, metadata=replace(pod.metadata, owner_references=(OWNER,)))
+    return owned(pod)
 
 
 def _own(thing: Pod | PodGroup) -> tuple[dict[str, str], dict[str, str]]:

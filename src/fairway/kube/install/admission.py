@@ -3,7 +3,7 @@
 - Who may use a ResourceClass: whoever creates the pod, or the pod's service account, must have the verb `use` on it; so
   must whoever creates a ResourceClaim, or a template, that names it.
 - Which namespaces may use a queue: those that its `allowedNamespaces` selects.
-- Reservations, and the record of a pod's devices, are written by Fairway alone.
+- Reservations, EvictionRecords, and the record of a pod's devices, are written by Fairway alone.
 - Where an operator wants it: pods of labelled namespaces get Fairway as their scheduler.
 
 The scheduler checks the first two again. A pod that slipped through, because a policy was missing when it was created,
@@ -31,7 +31,10 @@ def policies(identity: str) -> list[Manifest]:
         *_bound(_class_policy()),
         *_bound(_claimed_class_policy(identity), params=True),
         *_bound(_queue_policy(), params=True),
-        *_bound(_reservation_policy(identity)),
+        *_bound(
+            _own_objects_policy("reservations", "only Fairway writes reservations; delete one to cancel it", identity)
+        ),
+        *_bound(_own_objects_policy("evictionrecords", "only Fairway writes eviction records", identity)),
         *_bound(_record_policy(identity)),
     ]
 
@@ -220,20 +223,20 @@ def _queue_expression() -> str:
 # -- what only Fairway writes --------------------------------------------------------------------------------------
 
 
-def _reservation_policy(identity: str) -> Manifest:
+def _own_objects_policy(plural: str, message: str, identity: str) -> Manifest:
     same = (
         "oldObject != null && object.spec == oldObject.spec && has(object.status) == has(oldObject.status) && "
         "(!has(object.status) || object.status == oldObject.status)"
     )
     return _policy(
-        "fairway-reservations",
+        f"fairway-{plural}",
         {
             "failurePolicy": "Fail",
-            "matchConstraints": _match("fairway.dev", "*", "reservations", "CREATE", "UPDATE"),
+            "matchConstraints": _match("fairway.dev", "*", plural, "CREATE", "UPDATE"),
             "validations": [
                 {
                     "expression": f"request.userInfo.username == '{identity}' || ({same})",
-                    "message": "only Fairway writes reservations; delete one to cancel it",
+                    "message": message,
                     "reason": "Forbidden",
                 }
             ],

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from fairway.api.classes import ResourceClass
+from fairway.api.eviction_records import MAX_VICTIMS, EvictionRecord
 from fairway.api.reservations import MAX_PLACES, Reservation
 from fairway.api.scheduling import PodGroup, Queue
 from fairway.kube.install import texts
@@ -42,7 +43,7 @@ AGE = PrinterColumn("Age", ".metadata.creationTimestamp", "date")
 
 
 def fairway_crds() -> list[Manifest]:
-    return [_crd(kind) for kind in (_resource_class(), _reservation())]
+    return [_crd(kind) for kind in (_resource_class(), _reservation(), _eviction_record())]
 
 
 def volcano_crds() -> list[Manifest]:
@@ -150,6 +151,25 @@ def _reservation() -> CustomKind:
         PrinterColumn("Hard", ".spec.hard", "boolean", wide=True),
     )
     return CustomKind("fairway.dev", "v1alpha1", "Reservation", "reservations", ("rsv",), True, False, columns, schema)
+
+
+def _eviction_record() -> CustomKind:
+    schema = struct_schema(EvictionRecord)
+    at(schema, "status.victims")["maxItems"] = MAX_VICTIMS
+    at(schema, "spec.jobRef.name")["minLength"] = 1
+    at(schema, "spec.jobRef.uid").update(minLength=1, maxLength=128)
+    at(schema, "spec.jobRef")["required"] = ["kind", "name", "uid"]
+    describe(schema, texts.EVICTION_RECORD)
+    bound_texts(schema)
+    columns = (
+        PrinterColumn("Kind", ".spec.jobRef.kind"),
+        PrinterColumn("Job", ".spec.jobRef.name"),
+        PrinterColumn("Stops", ".status.stops", "integer"),
+        PrinterColumn("Stopped", ".status.stoppedAt", "date"),
+        PrinterColumn("Restarted", ".status.restartedAt", "date"),
+    )
+    names = ("EvictionRecord", "evictionrecords", ("evr",))
+    return CustomKind("fairway.dev", "v1alpha1", *names, True, False, columns, schema)
 
 
 # -- scheduling.volcano.sh ---------------------------------------------------------------------------------------

@@ -60,6 +60,23 @@ RESERVATION = {
     "status.after.namespace": "Its namespace.",
 }
 
+EVICTION_RECORD = {
+    "": "How often preempt and reclaim stopped one job. Only Fairway writes it; delete it to forget the count.",
+    "spec": "Which job it is about.",
+    "spec.jobRef": "What the count belongs to: it holds for the job of this uid only.",
+    "spec.jobRef.kind": "PodGroup, or Controller for pods without a group.",
+    "spec.jobRef.name": "Its name; kind and name for a controller.",
+    "spec.jobRef.uid": "Its uid; for a PodGroup with a controller the uid of that.",
+    "spec.jobRef.namespace": "Not used.",
+    "status": "What happened to it.",
+    "status.stops": "How often evictions took the job below its minimum.",
+    "status.stoppedAt": "When the last of these evictions was decided.",
+    "status.restartedAt": "When the job first had its minimum again after that.",
+    "status.victims": "The pods of the last stop. While all of them run it has not happened yet.",
+    "status.victims[].pod": "The pod, by name.",
+    "status.victims[].uid": "Its uid.",
+}
+
 QUEUE = {
     "": "A queue of jobs and its share of the cluster, as Volcano has it.",
     "spec": "What the queue deserves, and what it may have.",

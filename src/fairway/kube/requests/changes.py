@@ -12,17 +12,25 @@ from fairway.drive.change import (
     Bind,
     Change,
     DeleteReservation,
+    DeleteStops,
     Evict,
     MakeClassClaim,
     Nominate,
     ReleaseClaim,
     WriteReservation,
+    WriteStops,
 )
 from fairway.kube.http.exchange import Script
 from fairway.kube.requests.claims import allocate_claim, release_claim
 from fairway.kube.requests.class_claims import make_class_claim
 from fairway.kube.requests.pods import bind, evict, nominate
-from fairway.kube.requests.reservations import GroupVersions, delete_reservation, write_reservation
+from fairway.kube.requests.reservations import (
+    GroupVersions,
+    delete_reservation,
+    delete_stops,
+    write_reservation,
+    write_stops,
+)
 
 NO_VERSIONS: GroupVersions = {}
 
@@ -46,5 +54,9 @@ def script_of(change: Change, groups: GroupVersions = NO_VERSIONS) -> Script:
             return write_reservation(change, groups)
         case DeleteReservation():
             return delete_reservation(change)
+        case WriteStops():
+            return write_stops(change, groups)
+        case DeleteStops():
+            return delete_stops(change)
         case _:
             raise TypeError(f"no request makes a {type(change).__name__}")

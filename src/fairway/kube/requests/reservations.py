@@ -1,19 +1,19 @@
-"""Requests about Reservations. See `changes` for the rules they follow.
+"""Requests about Reservations and EvictionRecords. See `changes` for the rules they follow.
 
-Spec and status of a Reservation are one fact, written by one writer: the resource has no status subresource, and both
-change in one step.
+Spec and status of either are one fact, written by one writer: the resources have no status subresource, and both change
+in one step.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from fairway.api.kinds import ObjectKey
-from fairway.api.meta import ObjectMeta, OwnerReference
-from fairway.drive.change import DeleteReservation, WriteReservation
+from fairway.api.meta import ApiStruct, ObjectMeta, OwnerReference
+from fairway.drive.change import DeleteReservation, DeleteStops, WriteReservation, WriteStops
 from fairway.kube.http.exchange import (
     DONE,
     JSON_PATCH,
@@ -27,19 +27,42 @@ from fairway.kube.http.exchange import (
 )
 from fairway.kube.requests.paths import FAIRWAY, collection_path, object_path
 
-PLURAL = "reservations"
+RESERVATIONS, EVICTION_RECORDS = "reservations", "evictionrecords"
 
 GroupVersions = Mapping[ObjectKey, str]
 """The `apiVersion` of the PodGroups that are not Volcano's."""
 
 
+class _OwnObject(NamedTuple):
+    """What is written: of which kind, for which owners."""
+
+    plural: str
+    kind: str
+    owners: tuple[OwnerReference, ...]
+    spec: ApiStruct
+    status: ApiStruct
+
+
 def write_reservation(change: WriteReservation, groups: GroupVersions) -> Script:
+    made = change.reservation
+    owners = _owners(change, groups)
+    return _write(change.key, change.uid, _OwnObject(RESERVATIONS, "Reservation", owners, made.spec, made.status))
+
+
+def write_stops(change: WriteStops, groups: GroupVersions) -> Script:
+    made, namespace = change.record, change.key[1]
+    owners = tuple(_versioned(owner, namespace, groups) for owner in made.metadata.owner_references)
+    return _write(
+        change.key, change.uid, _OwnObject(EVICTION_RECORDS, "EvictionRecord", owners, made.spec, made.status)
+    )
+
+
+def _write(key: ObjectKey, uid: str, thing: _OwnObject) -> Script:
     """Created where none is known, else replaced whole."""
-    path = object_path(FAIRWAY, PLURAL, change.key)
-    uid = change.uid
+    path = object_path(FAIRWAY, thing.plural, key)
     if not uid:
-        collection = collection_path(FAIRWAY, PLURAL, change.key[1])
-        answer = yield ApiRequest("POST", collection, _creation_body(change, groups))
+        collection = collection_path(FAIRWAY, thing.plural, key[1])
+        answer = yield ApiRequest("POST", collection, _creation_body(key, thing))
         if answer.status != 409:
             return done_as(answer) if answer.ok else plain_ending(answer)
         # One of that name is there: our own, if an answer was lost, or that of an older job.
@@ -50,45 +73,57 @@ def write_reservation(change: WriteReservation, groups: GroupVersions) -> Script
             uid = msgspec.json.decode(look.body, type=ReadMetadata).metadata.uid
         except (msgspec.DecodeError, UnicodeDecodeError):
             return again(look)
-    answer = yield ApiRequest("PATCH", path, _replacement_body(change, uid, groups), JSON_PATCH)
+    answer = yield ApiRequest("PATCH", path, _replacement_body(uid, thing), JSON_PATCH)
     return done_as(answer) if answer.ok else plain_ending(answer)
 
 
 def delete_reservation(change: DeleteReservation) -> Script:
-    options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": change.uid}}
-    body = encoded(options) if change.uid else None
-    answer = yield ApiRequest("DELETE", object_path(FAIRWAY, PLURAL, change.key), body)
+    return _delete(change.key, change.uid, RESERVATIONS)
+
+
+def delete_stops(change: DeleteStops) -> Script:
+    return _delete(change.key, change.uid, EVICTION_RECORDS)
+
+
+def _delete(key: ObjectKey, uid: str, plural: str) -> Script:
+    options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
+    body = encoded(options) if uid else None
+    answer = yield ApiRequest("DELETE", object_path(FAIRWAY, plural, key), body)
     # 409: it is another one by now, so the one that was meant is gone.
     return DONE if answer.status in (404, 409) else plain_ending(answer)
 
 
-def _creation_body(change: WriteReservation, groups: GroupVersions) -> bytes:
-    _, namespace, name = change.key
-    owners = _owners(change, groups)
-    meta = ObjectMeta(name=name, namespace=namespace, owner_references=owners)
-    head = {"apiVersion": FAIRWAY, "kind": "Reservation", "metadata": meta}
-    return encoded({**head, "spec": change.reservation.spec, "status": change.reservation.status})
+def _creation_body(key: ObjectKey, thing: _OwnObject) -> bytes:
+    _, namespace, name = key
+    meta = ObjectMeta(name=name, namespace=namespace, owner_references=thing.owners)
+    head = {"apiVersion": FAIRWAY, "kind": thing.kind, "metadata": meta}
+    return encoded({**head, "spec": thing.spec, "status": thing.status})
 
 
-def _replacement_body(change: WriteReservation, uid: str, groups: GroupVersions) -> bytes:
+def _replacement_body(uid: str, thing: _OwnObject) -> bytes:
     steps: list[dict[str, Any]] = [
         {"op": "test", "path": "/metadata/uid", "value": uid},
-        {"op": "add", "path": "/metadata/ownerReferences", "value": _owners(change, groups)},
-        {"op": "add", "path": "/spec", "value": change.reservation.spec},
-        {"op": "add", "path": "/status", "value": change.reservation.status},
+        {"op": "add", "path": "/metadata/ownerReferences", "value": thing.owners},
+        {"op": "add", "path": "/spec", "value": thing.spec},
+        {"op": "add", "path": "/status", "value": thing.status},
     ]
     return encoded(steps)
 
 
 def _owners(change: WriteReservation, groups: GroupVersions) -> tuple[OwnerReference, ...]:
-    """The job, so that its reservation goes with it. An owner under an API that it does not have would be taken for
-    one that is gone: the garbage collector would delete what is still needed.
-    """
+    """The job, so that its reservation goes with it."""
     job, namespace = change.reservation.spec.job_ref, change.key[1]
     if job.kind == "Controller" or not job.uid:
         return ()
-    if job.kind == "Pod":
-        version = "v1"
-    else:
-        version = groups.get(("PodGroup", namespace, job.name), "scheduling.volcano.sh/v1beta1")
-    return (OwnerReference(api_version=version, kind=job.kind, name=job.name, uid=job.uid),)
+    owner = OwnerReference(api_version="v1", kind=job.kind, name=job.name, uid=job.uid)
+    return (_versioned(owner, namespace, groups),)
+
+
+def _versioned(owner: OwnerReference, namespace: str, groups: GroupVersions) -> OwnerReference:
+    """An owner under an API that it does not have would be taken for one that is gone: the garbage collector would
+    delete what is still needed.
+    """
+    if owner.kind != "PodGroup":
+        return owner
+    version = groups.get(("PodGroup", namespace, owner.name), "scheduling.volcano.sh/v1beta1")
+    return msgspec.structs.replace(owner, api_version=version)

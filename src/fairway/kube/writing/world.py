@@ -3,7 +3,8 @@
 `carry_out` is called on the loop's thread and returns at once; requests are made on the asyncio thread, and what became
 of them is handed back to the loop's thread. A claim is allocated before its pod is bound; a pod whose claim was refused
 is not bound, nor is one whose devices another claim had first: the API server does not check that, so it is looked at
-when all that was written before the allocation is known.
+when all that was written before the allocation is known. The pods of a job are evicted when its EvictionRecord counts
+that: a scheduler that ends in between has counted too much for as long as they run, and never too little.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from functools import partial
 from typing import Protocol
 
 from fairway.api.kinds import ObjectKey
-from fairway.drive.change import AllocateClaim, Bind, Change, Evict, MakeClassClaim
+from fairway.drive.change import AllocateClaim, Bind, Change, Evict, MakeClassClaim, WriteStops
 from fairway.drive.changes import pod_key
 from fairway.kube.http.exchange import Ending, Script, WriteResult
 from fairway.kube.requests.changes import script_of
@@ -89,6 +90,7 @@ class KubeWorld:
     def _take(self, changes: Sequence[Change], term: int) -> None:
         """A claim that several pods of a plan use is allocated once, for all of them: the last change has them all."""
         shared: dict[ObjectKey, list[tuple[AllocateClaim | MakeClassClaim, _AwaitedClaims]]] = {}
+        counted: dict[ObjectKey, list[Evict]] = {}
         for change in changes:
             if isinstance(change, AllocateClaim | MakeClassClaim):
                 awaited = self._waiting.setdefault(pod_key(change.pod), _AwaitedClaims(term))
@@ -101,6 +103,10 @@ class KubeWorld:
                 awaited = self._waiting.pop(change.key, _AwaitedClaims(term))
                 awaited.bind = change
                 self._bind_if_ready(awaited)
+            elif isinstance(change, WriteStops):
+                self._add_stops(change, counted.setdefault(change.key, []), term)
+            elif isinstance(change, Evict) and change.record in counted:
+                counted[change.record].append(change)
             else:
                 self._add(change, _rank(change), term)
         self._waiting.clear()  # a plan has a pod's claims and its binding, or neither
@@ -108,6 +114,19 @@ class KubeWorld:
     def _add(self, change: Change, rank: WriteRank, term: int) -> None:
         ended = partial(self._report, change)
         self._queue.add(QueuedWrite(change.key, rank, lambda: script_of(change, self._groups), ended, term))
+
+    def _add_stops(self, change: WriteStops, evictions: list[Evict], term: int) -> None:
+        """`evictions` are all known when the write leaves. Where the server refuses the record (its definition is
+        missing, or the right to write it) they leave all the same: the claimant is entitled to them.
+        """
+
+        def ended(ending: Ending) -> None:
+            self._report(change, ending)
+            for eviction in evictions:
+                self._add(eviction, WriteRank.EVICTION, term)
+
+        lane = change.key
+        self._queue.add(QueuedWrite(lane, WriteRank.EVICTION, lambda: script_of(change, self._groups), ended, term))
 
     def _add_claim(self, users: Sequence[tuple[AllocateClaim | MakeClassClaim, _AwaitedClaims]], term: int) -> None:
         """`users` are all known when the write leaves: a plan is taken in at once."""

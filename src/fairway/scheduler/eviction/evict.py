@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container
+from dataclasses import replace
 
 import numpy as np
 
 from fairway.api.arguments import EvictionArguments
-from fairway.clock import SECOND
+from fairway.clock import SECOND, format_rfc3339
 from fairway.resources.columns import BoolColumn
 from fairway.scheduler.eviction import choice
+from fairway.scheduler.eviction.backoff import Backoff
 from fairway.scheduler.eviction.budgets import DisruptionBudgets
 from fairway.scheduler.eviction.claim import EvictionClaim, Found, Settled
 from fairway.scheduler.eviction.claimants import Claimants, claimed_tasks
@@ -77,6 +79,7 @@ class _Evictor:
         self._budgets = DisruptionBudgets(session.state)
         self._budgets.spend(session.decisions.evicted)
         self._index: VictimIndex | None = None
+        self._backoff: Backoff | None = None
 
     def evict_for(self, job: JobRun) -> bool:
         """Evict for a job and nominate it; False if that is not possible or not allowed."""
@@ -100,8 +103,11 @@ class _Evictor:
         if self._index is None:
             self._index = victim_index(self._session.state)
             self._index.recount(bound_by_job(self._session))
+            if len(self._session.state.eviction_records):
+                self._backoff = Backoff(self._session, self._arguments, self._index)
         eligible = self._eligible(job, entitlement, self._index)
-        if not eligible.any():
+        protected = self._take_out_protected(eligible, tasks)
+        if not eligible.any() and protected is None:
             return False
         claim = EvictionClaim(self._session, job, tasks, gang, entitlement, self._index, eligible, self._budgets)
         terminating = TerminatingCapacity(
@@ -109,7 +115,9 @@ class _Evictor:
         )
         lent = self._session.statement()
         terminating.lend(lent)
-        found = self._find_victims(claim)
+        found = self._find_victims(claim) if eligible.any() else None
+        if found is None and protected is not None and self._session.explains:
+            self._explain_protected(claim, protected)
         lent.rollback()
         if found is None or not self._within_limit(job, found) or self._would_borrow_for_good(claim, found):
             return False
@@ -165,6 +173,30 @@ class _Evictor:
         if young.any():
             self._session.decisions.rechecks.append(int(index.youngest[: len(eligible)][young].min()) + least)
             eligible &= ~young
+
+    def _take_out_protected(self, eligible: BoolColumn, tasks: list[Task]) -> BoolColumn | None:
+        """The units that only back-off protects, out of those that are eligible; None if there are none. A claimant
+        that no node could take does not wait for them.
+        """
+        if self._backoff is None:
+            return None
+        hopeless = any(self._hopeless.exceeds(task.shape) for task in tasks)
+        protected = self._backoff.take_out(eligible, [] if hopeless else self._session.decisions.rechecks)
+        return protected if protected.any() else None
+
+    def _explain_protected(self, claim: EvictionClaim, protected: BoolColumn) -> None:
+        """Where the claimant would find victims if none were protected, that is why it waits."""
+        assert self._backoff is not None
+        found = self._find_victims(replace(claim, eligible=claim.eligible | protected))
+        used = [] if found is None else [unit for unit in found.units if protected[unit.number]]
+        if not used:
+            return
+        numbers = np.array([unit.number for unit in used])
+        jobs = len({unit.job for unit in used})
+        what = "a job that it may take from was" if jobs == 1 else f"{jobs} jobs that it may take from were"
+        until = format_rfc3339(self._backoff.ends(np.isin(np.arange(len(protected)), numbers)))
+        note = f"{what} stopped before and {'is' if jobs == 1 else 'are'} protected until {until}"
+        self._session.outcomes.notes[claim.job.job] = note
 
     def _spare_cooling(self, eligible: BoolColumn, index: VictimIndex) -> None:
         """Pods whose own cooldown time is not over are no victims yet."""

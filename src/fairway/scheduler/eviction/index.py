@@ -16,6 +16,7 @@ from fairway.devices.track.node import NodeDevices
 from fairway.resources.columns import IntColumn
 from fairway.scheduler.eviction.units import Unit, units_of
 from fairway.state.cluster import ClusterState
+from fairway.state.eviction_records import controller_of
 from fairway.state.jobs import Job
 from fairway.state.nodes import NameRanks
 
@@ -36,6 +37,9 @@ class VictimIndex:
         """The devices of each row, as they were when units were taken apart last."""
         self._read = -1
         self._of_job: dict[Job, list[int]] = {}
+        self._lone_jobs: dict[str, dict[Job, None]] = {}
+        """Lone pods, by the uid of their controller."""
+        self._owner_of: dict[Job, str] = {}
         self._entries_of: dict[int, list[int]] = {}
         self._free_units: list[int] = []
         self._free_entries: list[int] = []
@@ -135,6 +139,10 @@ class VictimIndex:
     def of_job(self, job: Job) -> list[int]:
         return self._of_job.get(job, [])
 
+    def lone_jobs_of(self, controller: str) -> list[Job]:
+        """The lone pods of one controller, by its uid."""
+        return list(self._lone_jobs.get(controller, ()))
+
     def in_order(self, lead: IntColumn | None = None) -> IntColumn:
         """All living entries: by node, and on a node in the order in which units go. `lead` comes first, if given."""
         if self._sorted is None:
@@ -164,6 +172,8 @@ class VictimIndex:
 
     def _remove(self, job: Job) -> list[str]:
         keys = []
+        if job.alone:
+            self._forget_owner(job)
         for number in self._of_job.pop(job, ()):
             unit = self.units[number]
             assert unit is not None
@@ -175,6 +185,13 @@ class VictimIndex:
                 self.entry_alive[entry] = False
                 self._free_entries.append(entry)
         return keys
+
+    def _forget_owner(self, job: Job) -> None:
+        uid = self._owner_of.pop(job, "")
+        if uid:
+            del self._lone_jobs[uid][job]
+            if not self._lone_jobs[uid]:
+                del self._lone_jobs[uid]
 
     def _add(self, job: Job, bound: Mapping[str, int] | None) -> list[tuple[int, Unit]]:
         if not job.ready or not job.tasks or self._state.tasks.get(job.tasks[0].key) is not job.tasks[0]:
@@ -201,6 +218,9 @@ class VictimIndex:
             added.append((number, unit))
         if added:
             self._of_job[job] = [number for number, _ in added]
+            if job.alone and (owner := controller_of(job.tasks[0].source.metadata)) is not None:
+                self._lone_jobs.setdefault(owner.uid, {})[job] = None
+                self._owner_of[job] = owner.uid
         return added
 
     def _devices_of(self, unit: Unit) -> tuple[tuple[int, int], ...]:

@@ -28,6 +28,7 @@ from fairway.scheduler.report.device_choice import NO_CHOICES, choices, class_st
 from fairway.scheduler.report.pending import pending_jobs
 from fairway.scheduler.report.standings import Standings
 from fairway.scheduler.report.statuses import statuses
+from fairway.scheduler.report.stops import stop_entries
 from fairway.scheduler.report.waiting_jobs import WaitingJobs
 from fairway.scheduler.reservations.leaving import leave_standing
 from fairway.scheduler.reservations.starving import next_starvation
@@ -136,6 +137,7 @@ def make_plan(session: Session, *, reasons: bool) -> Plan:
         nominations=_nominations(session),
         released=session.reservations.released,
         overruns=overruns(session),
+        stops=stop_entries(session),
         recheck_at=recheck_at(session),
         warnings=_warnings(session) if reasons else (),
     )

@@ -8,6 +8,7 @@ from fairway.api.scheduling import PodGroup, PodGroupSpec
 from fairway.clock import Micros, from_datetime
 from fairway.state.annotations import STARVING_AFTER, is_held, kept, parse_span
 from fairway.state.compaction import Compaction
+from fairway.state.eviction_records import controller_of
 from fairway.state.jobs import ACCOUNTED, NOWHERE, WAITING, Job, Task, TaskState
 from fairway.state.ledger import TaskLedger
 from fairway.state.membership import PodHints, queue_named
@@ -86,6 +87,7 @@ class GroupIntake:
         job.named_queue = spec.queue or queue_named(meta)
         self.choose_queue(job)
         job.group, job.uid, job.held = True, meta.uid, is_held(meta)
+        job.owner = controller_of(meta) if meta.owner_references else None
         job.minimum = spec.min_member
         job.own_topology = of_group(spec) or of_object(meta)
         self._choose_topology(job)
@@ -113,7 +115,7 @@ class GroupIntake:
             self._compaction.suspect(small=True)
         job.named_queue = ""
         self.choose_queue(job)
-        job.group, job.created, job.uid, job.held = False, None, "", False
+        job.group, job.created, job.uid, job.held, job.owner = False, None, "", False, None
         job.minimum, job.role_minimums, job.minimum_resources, job.phase = 1, (), None, ""
         job.own_topology, job.own_priority, job.evict_whole = None, None, False
         self._choose_topology(job)
