@@ -173,6 +173,56 @@ def _terminating(cluster: Cluster) -> list[str]:
     return [pod["metadata"]["name"] for pod in found if "deletionTimestamp" in pod["metadata"]]
 
 
+@pytest.mark.parametrize(
+    ("end", "fault", "number"),
+    [
+        ("/evictionrecords", "kill-before", 1),
+        ("/evictionrecords", "kill-after", 1),
+        ("/eviction", "kill-after", 1),
+        ("/eviction", "kill-before", 2),
+    ],
+)
+def test_K14_a_stop_is_counted_once_wherever_the_scheduler_ends(
+    cluster: Cluster, killed: KilledOnce, end: str, fault: str, number: int
+) -> None:
+    """The record is written before the first pod of the gang is evicted, and the next life goes on with it."""
+    records = f"/apis/fairway.dev/v1alpha1/namespaces/{cluster.namespace}/evictionrecords"
+    name = f"{cluster.namespace}-high"
+    cluster.make("/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": name}, "value": 1000})
+    cluster.node("n", cpu=2)
+    gang(cluster, "g", 2)
+    killed.run.start()
+    eventually(lambda: all(cluster.places().values()), "the gang is placed")
+    for pod in ("g-0", "g-1"):
+        cluster.runs(pod)
+    killed.at(end, fault, number)
+    cluster.pod("high", cpu="2", priorityClassName=name)
+    killed.dies()
+    killed.run.start()
+    eventually(lambda: cluster.places() == {"high": "n"}, "the claimant has the node")
+    record = _only(cluster, records)
+    assert record["status"]["stops"] == 1
+    assert {victim["pod"] for victim in record["status"]["victims"]} == {"g-0", "g-1"}
+    assert [owner["kind"] for owner in record["metadata"]["ownerReferences"]] == ["PodGroup"]
+
+    cluster.delete(f"{cluster.pods}/high")
+    for pod in ("g-0", "g-1"):  # as its controller would
+        cluster.pod(pod, schedulingGroup={"podGroupName": "g"})
+    eventually(lambda: cluster.places() == {"g-0": "n", "g-1": "n"}, "it runs again")
+    for pod in ("g-0", "g-1"):
+        cluster.runs(pod)
+    cluster.pod("next", cpu="2", priorityClassName=name)
+    eventually(lambda: "protected until" in _message(cluster, "next"), "the next claimant waits, and says why")
+    eventually(lambda: "restartedAt" in _only(cluster, records)["status"], "the restart is recorded")
+    assert _only(cluster, records)["status"]["stops"] == 1
+    assert cluster.places() == {"g-0": "n", "g-1": "n", "next": ""}
+
+
+def _message(cluster: Cluster, name: str) -> str:
+    found = cluster.get(f"{cluster.pods}/{name}")["status"].get("conditions", ())
+    return next((one.get("message", "") for one in found if one["type"] == "PodScheduled"), "")
+
+
 def test_K14_a_claim_that_was_allocated_for_a_pod_that_was_never_bound_is_released(
     cluster: Cluster, killed: KilledOnce
 ) -> None:

@@ -162,7 +162,7 @@ def test_the_stream_is_the_objects() -> None:
 
 def test_crds_only_and_without_those_of_volcano() -> None:
     kinds = [thing["kind"] for thing in bundle.objects(InstallOptions(crds_only=True))]
-    assert kinds == ["CustomResourceDefinition"] * 4
+    assert kinds == ["CustomResourceDefinition"] * 5
     names = {thing["metadata"]["name"] for thing in bundle.objects(InstallOptions(volcano_crds=False))}
     assert "queues.scheduling.volcano.sh" not in names
     assert "default" in names

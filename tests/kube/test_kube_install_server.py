@@ -170,6 +170,23 @@ def test_only_fairway_writes_reservations_and_an_operator_deletes_them(cluster: 
     ask(cluster, "DELETE", path)
 
 
+def test_only_fairway_writes_eviction_records_and_an_operator_deletes_them(cluster: ControlPlane) -> None:
+    """A tenant that could write one would protect its jobs."""
+    thing = {**reservation("job"), "kind": "EvictionRecord", "status": {"stops": 20}}
+    with pytest.raises(Refused, match="only Fairway writes eviction records"):
+        create(cluster, thing)
+    made = create(cluster, thing, user=SCHEDULER)
+    path = f"{collection(thing)}/job"
+    changed = deepcopy(made)
+    changed["status"]["stops"] = 30
+    with pytest.raises(Refused, match="only Fairway writes"):
+        ask(cluster, "PUT", path, changed)
+    ask(cluster, "DELETE", path)
+    bad = {**thing, "spec": {"jobRef": {"kind": "PodGroup", "name": "job"}}}
+    with pytest.raises(Refused, match=r"spec\.jobRef\.uid"):
+        create(cluster, bad, user=SCHEDULER)
+
+
 @pytest.mark.parametrize(
     ("thing", "said"),
     [

@@ -150,6 +150,7 @@ function JobFacts(props: { detail: Detail }) {
   facts.push(["Created", `${dateTime(job.created)} (${duration(between(job.created, now))} ago)`]);
   if (job.started) facts.push(["Started", `${dateTime(job.started)} (after ${duration(between(job.created, job.started))})`]);
   if (job.ended) facts.push(["Ended", `${dateTime(job.ended)} (ran for ${duration(between(job.started, job.ended))})`]);
+  if (detail.stopped) facts.push(["Stops", detail.stopped.text ?? ""]);
   for (const shape of detail.shapes) facts.push([shape.pods === 1 ? "Its pod requests" : `Each of ${count(shape.pods)} pods requests`, <Shape key={shape.selector} shape={shape} />]);
   const labels = Object.entries(detail.labels);
   if (labels.length > 0) facts.push(["Labels", <Labels labels={labels} />]);

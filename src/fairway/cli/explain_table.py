@@ -84,6 +84,8 @@ def _standing(said: Explanation) -> Iterator[tuple[str, str]]:
         yield "places", _listed([f"{place.pod.split('/', 1)[1]} on {place.node}" for place in said.places])
     if said.reservations:
         yield "reserved", _listed([f"{reservation.node} ({reservation.state})" for reservation in said.reservations])
+    if said.stopped is not None:
+        yield "stops", said.stopped.text
     if said.evictions:
         yield "evicted for it", _listed(list(said.evictions))
 

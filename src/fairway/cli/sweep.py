@@ -102,6 +102,8 @@ def _row(values: dict[str, Any], reports: Sequence[RunReport]) -> dict[str, Any]
         "deviation": mean(m.deviation_mean for m in metrics),
         "belowShare": mean(m.starvation.namespace_longest for m in metrics),
         "evictions": mean(m.preemption.evictions for m in metrics),
+        "mostStops": mean(m.preemption.most_stops for m in metrics),
+        "dominantHoursLost": mean(m.preemption.dominant_hours for m in metrics),
     }
 
 
@@ -109,7 +111,18 @@ def _print(rows: Sequence[dict[str, Any]], settings: list[str]) -> None:
     from fairway.sim.report.svg import clear_time, percent
     from fairway.sim.report.table import plain_table
 
-    columns = ("mean wait", "95 %", "longest", "slowdown", "in use", "deviation", "below share", "evictions")
+    columns = (
+        "mean wait",
+        "95 %",
+        "longest",
+        "slowdown",
+        "in use",
+        "deviation",
+        "below share",
+        "evictions",
+        "most stops",
+        "hours lost",
+    )
     table = plain_table(*(_words(path.partition(".")[2]) for path in settings), *columns)
     for row in rows:
         times = (clear_time(row[name]) for name in ("waitMean", "waitP95", "waitMax"))
@@ -122,6 +135,8 @@ def _print(rows: Sequence[dict[str, Any]], settings: list[str]) -> None:
             f"{row['deviation']:.4f}",
             clear_time(row["belowShare"]),
             f"{row['evictions']:g}",
+            f"{row['mostStops']:g}",
+            f"{row['dominantHoursLost']:.3g}",
         )
     table.padding = (0, 1, 0, 0)
     console().print(table)

@@ -13,6 +13,7 @@ from fairway.app.explain.counterfactual import counterfactual
 from fairway.app.explain.forecast import forecast
 from fairway.app.explain.model import Explanation, JobStanding
 from fairway.app.explain.situation import Situation
+from fairway.app.explain.stops import stop_history
 from fairway.clock import format_rfc3339
 from fairway.scheduler.plan import Binding, Pending, Plan
 from fairway.state.jobs import READY, Job, TaskState
@@ -66,6 +67,7 @@ def explain(
         places=_places(situation, plan, job),
         reservations=tuple(reservation for reservation in plan.reservations if reservation.job == key),
         evictions=evicted,
+        stopped=stop_history(state, situation.policy, job, situation.now),
         counterfactual=counterfactual(situation, plan, key, job.queue)
         if with_changes and standing is JobStanding.WAITING
         else None,

@@ -89,6 +89,17 @@ class Forecast(ExplanationStruct, frozen=True):
     decisions: int = 0
 
 
+class StopHistory(ExplanationStruct, frozen=True):
+    """How often preempt and reclaim stopped the job, and until when they leave it alone."""
+
+    stops: int
+    protected_until: str | None = None
+    """None where it does not run since it was stopped, or the policy has neither action."""
+    protected_for: int | None = None
+    """Seconds of protection from its next start, where it has not started again."""
+    text: str = ""
+
+
 class Explanation(ExplanationStruct, frozen=True):
     job: str
     now: str
@@ -119,6 +130,8 @@ class Explanation(ExplanationStruct, frozen=True):
     reservations: tuple[Reservation, ...] = ()
     evictions: tuple[str, ...] = ()
     """Pods that the next cycle evicts for it."""
+    stopped: StopHistory | None = None
+    """None where it was never stopped."""
     counterfactual: Counterfactual | None = None
     forecast: Forecast | None = None
     warnings: tuple[str, ...] = ()

@@ -9,6 +9,7 @@ import yaml
 
 from fairway.api.pods import Pod
 from fairway.api.scheduling import PodGroup
+from fairway.app.explain.stops import stop_history
 from fairway.app.records import without_free_text, written
 from fairway.app.view.amounts import base, is_resource
 from fairway.app.view.job_journal import JobRecord
@@ -74,6 +75,7 @@ def job_detail(mirror: Mirror, picture: Picture, name: str) -> JobDetail:
         reservations=[entry for entry in picture.reservations.rows if entry.job == row.job],
         victims=[entry for entry in mirror.journal.evictions if entry.for_job == row.job],
         evicted_by=[entry for entry in mirror.journal.evictions if entry.job == row.job],
+        stopped=None if job is None else stop_history(mirror.state, mirror.policy, job, mirror.now),
         labels=dict(job_labels(mirror, job)) if job is not None else {},
         allowed=[],
     )

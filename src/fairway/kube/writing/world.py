@@ -4,7 +4,8 @@
 of them is handed back to the loop's thread. A claim is allocated before its pod is bound; a pod whose claim was refused
 is not bound, nor is one whose devices another claim had first: the API server does not check that, so it is looked at
 when all that was written before the allocation is known. The pods of a job are evicted when its EvictionRecord counts
-that: a scheduler that ends in between has counted too much for as long as they run, and never too little.
+that: a scheduler that ends in between has counted too much for as long as they run, and never too little. A claimant is
+nominated when the pods on its node were told to leave: read back without that, its nomination would wait for nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from functools import partial
 from typing import Protocol
 
 from fairway.api.kinds import ObjectKey
-from fairway.drive.change import AllocateClaim, Bind, Change, Evict, MakeClassClaim, WriteStops
+from fairway.drive.change import AllocateClaim, Bind, Change, Evict, MakeClassClaim, Nominate, WriteStops
 from fairway.drive.changes import pod_key
 from fairway.kube.http.exchange import Ending, Script, WriteResult
 from fairway.kube.requests.changes import script_of
@@ -91,6 +92,7 @@ class KubeWorld:
         """A claim that several pods of a plan use is allocated once, for all of them: the last change has them all."""
         shared: dict[ObjectKey, list[tuple[AllocateClaim | MakeClassClaim, _AwaitedClaims]]] = {}
         counted: dict[ObjectKey, list[Evict]] = {}
+        leaving: dict[str, _AwaitedEvictions] = {}
         for change in changes:
             if isinstance(change, AllocateClaim | MakeClassClaim):
                 awaited = self._waiting.setdefault(pod_key(change.pod), _AwaitedClaims(term))
@@ -104,9 +106,15 @@ class KubeWorld:
                 awaited.bind = change
                 self._bind_if_ready(awaited)
             elif isinstance(change, WriteStops):
-                self._add_stops(change, counted.setdefault(change.key, []), term)
-            elif isinstance(change, Evict) and change.record in counted:
-                counted[change.record].append(change)
+                self._add_stops(change, counted.setdefault(change.key, []), leaving, term)
+            elif isinstance(change, Evict):
+                leaving.setdefault(change.eviction.node, _AwaitedEvictions()).open += 1
+                if change.record in counted:
+                    counted[change.record].append(change)
+                else:
+                    self._add_eviction(change, leaving[change.eviction.node], term)
+            elif isinstance(change, Nominate) and change.node in leaving:
+                leaving[change.node].nominations.append(change)
             else:
                 self._add(change, _rank(change), term)
         self._waiting.clear()  # a plan has a pod's claims and its binding, or neither
@@ -115,7 +123,27 @@ class KubeWorld:
         ended = partial(self._report, change)
         self._queue.add(QueuedWrite(change.key, rank, lambda: script_of(change, self._groups), ended, term))
 
-    def _add_stops(self, change: WriteStops, evictions: list[Evict], term: int) -> None:
+    def _add_eviction(self, change: Evict, awaited: _AwaitedEvictions, term: int) -> None:
+        def ended(ending: Ending) -> None:
+            self._report(change, ending)
+            awaited.open -= 1
+            if ending.result is WriteResult.REFUSED:
+                awaited.refusal = ending.why
+            if awaited.open:
+                return
+            for nomination in awaited.nominations:
+                if awaited.refusal is None:
+                    self._add(nomination, WriteRank.RESERVATION, term)
+                else:
+                    why = f"a pod on its node was not evicted: {awaited.refusal}"
+                    self._report(nomination, Ending(WriteResult.REFUSED, why))
+
+        lane = change.key
+        self._queue.add(QueuedWrite(lane, WriteRank.EVICTION, lambda: script_of(change, self._groups), ended, term))
+
+    def _add_stops(
+        self, change: WriteStops, evictions: list[Evict], leaving: Mapping[str, _AwaitedEvictions], term: int
+    ) -> None:
         """`evictions` are all known when the write leaves. Where the server refuses the record (its definition is
         missing, or the right to write it) they leave all the same: the claimant is entitled to them.
         """
@@ -123,7 +151,7 @@ class KubeWorld:
         def ended(ending: Ending) -> None:
             self._report(change, ending)
             for eviction in evictions:
-                self._add(eviction, WriteRank.EVICTION, term)
+                self._add_eviction(eviction, leaving[eviction.eviction.node], term)
 
         lane = change.key
         self._queue.add(QueuedWrite(lane, WriteRank.EVICTION, lambda: script_of(change, self._groups), ended, term))
@@ -228,7 +256,14 @@ class _AwaitedClaims:
         self.versions: dict[ObjectKey, str] = {}
 
 
+class _AwaitedEvictions:
+    """The evictions of one plan on one node that are under way, and the nominations to it that wait for them."""
+
+    def __init__(self) -> None:
+        self.open = 0
+        self.refusal: str | None = None
+        self.nominations: list[Nominate] = []
+
+
 def _rank(change: Change) -> WriteRank:
-    if isinstance(change, Bind):
-        return WriteRank.BIND
-    return WriteRank.EVICTION if isinstance(change, Evict) else WriteRank.RESERVATION
+    return WriteRank.BIND if isinstance(change, Bind) else WriteRank.RESERVATION

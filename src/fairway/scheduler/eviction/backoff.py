@@ -33,7 +33,7 @@ def protection(arguments: EvictionArguments, stops: int) -> Micros:
     return min(LONGEST, base << min(stops, _DOUBLINGS))
 
 
-class Backoff:
+class StopProtections:
     """The protections of one action in one cycle, by number of unit in an index that is up to date."""
 
     def __init__(self, session: Session, arguments: EvictionArguments, index: VictimIndex) -> None:

@@ -11,7 +11,7 @@ from fairway.api.arguments import EvictionArguments
 from fairway.clock import SECOND, format_rfc3339
 from fairway.resources.columns import BoolColumn
 from fairway.scheduler.eviction import choice
-from fairway.scheduler.eviction.backoff import Backoff
+from fairway.scheduler.eviction.backoff import StopProtections
 from fairway.scheduler.eviction.budgets import DisruptionBudgets
 from fairway.scheduler.eviction.claim import EvictionClaim, Found, Settled
 from fairway.scheduler.eviction.claimants import Claimants, claimed_tasks
@@ -79,7 +79,7 @@ class _Evictor:
         self._budgets = DisruptionBudgets(session.state)
         self._budgets.spend(session.decisions.evicted)
         self._index: VictimIndex | None = None
-        self._backoff: Backoff | None = None
+        self._protections: StopProtections | None = None
 
     def evict_for(self, job: JobRun) -> bool:
         """Evict for a job and nominate it; False if that is not possible or not allowed."""
@@ -104,7 +104,7 @@ class _Evictor:
             self._index = victim_index(self._session.state)
             self._index.recount(bound_by_job(self._session))
             if len(self._session.state.eviction_records):
-                self._backoff = Backoff(self._session, self._arguments, self._index)
+                self._protections = StopProtections(self._session, self._arguments, self._index)
         eligible = self._eligible(job, entitlement, self._index)
         protected = self._take_out_protected(eligible, tasks)
         if not eligible.any() and protected is None:
@@ -178,15 +178,15 @@ class _Evictor:
         """The units that only back-off protects, out of those that are eligible; None if there are none. A claimant
         that no node could take does not wait for them.
         """
-        if self._backoff is None:
+        if self._protections is None:
             return None
         hopeless = any(self._hopeless.exceeds(task.shape) for task in tasks)
-        protected = self._backoff.take_out(eligible, [] if hopeless else self._session.decisions.rechecks)
+        protected = self._protections.take_out(eligible, [] if hopeless else self._session.decisions.rechecks)
         return protected if protected.any() else None
 
     def _explain_protected(self, claim: EvictionClaim, protected: BoolColumn) -> None:
         """Where the claimant would find victims if none were protected, that is why it waits."""
-        assert self._backoff is not None
+        assert self._protections is not None
         found = self._find_victims(replace(claim, eligible=claim.eligible | protected))
         used = [] if found is None else [unit for unit in found.units if protected[unit.number]]
         if not used:
@@ -194,7 +194,7 @@ class _Evictor:
         numbers = np.array([unit.number for unit in used])
         jobs = len({unit.job for unit in used})
         what = "a job that it may take from was" if jobs == 1 else f"{jobs} jobs that it may take from were"
-        until = format_rfc3339(self._backoff.ends(np.isin(np.arange(len(protected)), numbers)))
+        until = format_rfc3339(self._protections.ends(np.isin(np.arange(len(protected)), numbers)))
         note = f"{what} stopped before and {'is' if jobs == 1 else 'are'} protected until {until}"
         self._session.outcomes.notes[claim.job.job] = note
 

@@ -59,7 +59,6 @@ class AliveJob:
         "size",
         "start",
         "step",
-        "stopped_at",
         "stops",
         "submit",
     )
@@ -75,7 +74,7 @@ class AliveJob:
         """Tasks that have not ended by themselves."""
         self.placed = 0
         self.stops = 0
-        self.stopped_at: Micros | None = None
+        """How often evictions took it below its minimum."""
         self.planned: PlannedStartResult | None = None
         """What became of its planned start, the last time that it started."""
         self.allocated = [0] * len(queue.allocated)

@@ -107,6 +107,8 @@ class JobOutcomes:
         self.evictions_by_queue: dict[str, int] = {}
         self.lost_work = dict.fromkeys(resources, 0)
         """Amounts multiplied by the microseconds for which pods had them that were then evicted."""
+        self.lost_dominant = 0
+        """The same as the dominant share of each pod, in microseconds of the whole cluster and units of ONE."""
         self.failures = 0
         self.failed_work = dict.fromkeys(resources, 0)
         """The same of pods that were lost with their node."""
@@ -131,10 +133,13 @@ class JobOutcomes:
             group.add(outcome, wait, slowdown, area)
         self.all.add(outcome, wait, slowdown, area)
 
-    def lost(self, key: str, queue: str, stops: int, tasks: int, work: Sequence[int]) -> None:
-        """`tasks` of a job were evicted; it is the job's eviction number `stops`."""
+    def lost(self, key: str, queue: str, tasks: int, work: Sequence[int], share: int, stops: int = 0) -> None:
+        """`tasks` of a job were evicted, `work` and its dominant `share` by time are lost. Where that stopped the job,
+        it was for the `stops`-th time.
+        """
         self.evictions += tasks
         self.evictions_by_queue[queue] = self.evictions_by_queue.get(queue, 0) + tasks
+        self.lost_dominant += share
         self.repeat_victims += stops == 2
         if stops > self.most_stops[0]:
             self.most_stops = (stops, key)

@@ -125,18 +125,18 @@ class MetricsRecorder:
         self._reach(at)
         job, vector = self._alive[key], self._vector(amounts)
         job.placed -= tasks
-        if not failed:
-            job.stops += job.stopped_at != at
-            job.stopped_at = at
         self._charge(job, vector, -1)
-        if job.ready < job.facts.minimum:
+        stops = job.start is not None and job.ready < job.facts.minimum
+        job.stops += stops and not failed
+        if stops:
             job.start = None
         self._step_now(job)
         work = [ran * amount for amount in vector]
         if failed:
             self.outcomes.failed(tasks, work)
         else:
-            self.outcomes.lost(key, job.facts.queue, job.stops, tasks, work)
+            share = ran * dominant(vector, self._capacity)
+            self.outcomes.lost(key, job.facts.queue, tasks, work, share, job.stops if stops else 0)
 
     def plans_start(self, key: str, at: Micros, hard: bool) -> None:
         """A plan says that a waiting job starts at `at`."""

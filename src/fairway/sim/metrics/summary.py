@@ -65,7 +65,10 @@ class PreemptionMetrics(msgspec.Struct, frozen=True, rename="camel"):
     by_queue: Mapping[str, int]
     lost_work: Mapping[str, float]
     """Amount-seconds of each resource, in its own unit (CPU-seconds, byte-seconds)."""
+    dominant_hours: float
+    """Work lost by eviction: the dominant share of the evicted pods by hours. 1 is the whole cluster for an hour."""
     repeat_victims: int
+    """Jobs that were stopped more than once: evictions took them below their minimum."""
     most_stops: int
     most_stopped_job: str
     failures: int
@@ -194,6 +197,7 @@ def _preemption(recorder: MetricsRecorder) -> PreemptionMetrics:
         evictions=outcomes.evictions,
         by_queue=dict(sorted(outcomes.evictions_by_queue.items())),
         lost_work={name: _rounded(work / SECOND / per_unit(name)) for name, work in outcomes.lost_work.items() if work},
+        dominant_hours=_rounded(outcomes.lost_dominant / ONE / SECOND / 3600),
         repeat_victims=outcomes.repeat_victims,
         most_stops=outcomes.most_stops[0],
         most_stopped_job=outcomes.most_stops[1],

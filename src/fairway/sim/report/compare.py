@@ -123,6 +123,8 @@ def _overall(a: Sequence[Metrics], b: Sequence[Metrics], *, same_size: bool) -> 
         ("share deviation", "", True, lambda m: m.deviation_mean),
         ("longest below its share", "s", True, lambda m: m.starvation.namespace_longest),
         ("evictions", "", True, lambda m: float(m.preemption.evictions)),
+        ("most stops of one job", "", True, lambda m: float(m.preemption.most_stops)),
+        ("dominant hours lost", "", True, lambda m: m.preemption.dominant_hours),
         ("jobs finished", "", False, lambda m: float(m.finished)),
     ]
     for name, unit, lower, measure in measures:

@@ -185,7 +185,12 @@ def _head(report: RunReport) -> str:
         (
             "Evictions",
             f"{metrics.preemption.evictions}",
-            f"{counted(metrics.preemption.repeat_victims, 'job')} more than once",
+            f"{counted(metrics.preemption.repeat_victims, 'job')} stopped more than once",
+        ),
+        (
+            "Most stops of one job",
+            f"{metrics.preemption.most_stops}",
+            f"{metrics.preemption.dominant_hours:.3g} cluster-hours of the dominant resource lost",
         ),
     ]
     found = "".join(

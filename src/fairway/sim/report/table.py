@@ -91,11 +91,7 @@ def _overview(metrics: Metrics) -> Table:
     table.add_row("below its share", clear_time(starved.namespace_longest), starved.namespace or "no namespace")
     if starved.queue:
         table.add_row("below its guarantee", clear_time(starved.queue_longest), f"queue {starved.queue}")
-    lost = ", ".join(_lost(name, amount) for name, amount in metrics.preemption.lost_work.items())
-    lost = f"lost {lost}" if lost else ""
-    again = f"{counted(metrics.preemption.repeat_victims, 'job')} more than once"
-    again = again if metrics.preemption.repeat_victims else ""
-    table.add_row("evictions", f"{metrics.preemption.evictions}", "; ".join(filter(None, (lost, again))))
+    _add_preemption(table, metrics)
     if metrics.preemption.failures:
         table.add_row("pods lost with nodes", f"{metrics.preemption.failures}", "")
     return table
@@ -120,6 +116,19 @@ def _add_planned(table: Table, planned: PlannedMetrics) -> None:
     late = f", by up to {clear_time(planned.worst)} ({planned.worst_job})" if planned.missed else ""
     more = f"{planned.missed} missed{late}; {planned.soft_kept} of {soft} soft ones kept"
     table.add_row("planned starts kept", f"{planned.kept} of {hard}", more)
+
+
+def _add_preemption(table: Table, metrics: Metrics) -> None:
+    found = metrics.preemption
+    lost = ", ".join(_lost(name, amount) for name, amount in found.lost_work.items())
+    table.add_row("evictions", f"{found.evictions}", f"lost {lost}" if lost else "")
+    if not found.evictions:
+        return
+    again = f"; {counted(found.repeat_victims, 'job')} more than once" if found.repeat_victims else ""
+    table.add_row("most stops of one job", f"{found.most_stops}", f"{found.most_stopped_job}{again}".lstrip("; "))
+    served = sum(metrics.service.values())
+    part = f"of the cluster, {percent(found.dominant_hours * 3600 / served)} of all that ran" if served else ""
+    table.add_row("dominant hours lost", f"{found.dominant_hours:.3g}", part)
 
 
 def _lost(name: str, amount: float) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from fairway.app.explain.model import Explanation, Forecast
+from fairway.app.explain.model import Explanation, Forecast, StopHistory
 from fairway.app.view.models.common import Amounts, PageStruct
 from fairway.app.view.models.jobs import JobSummary
 from fairway.app.view.models.moves import EvictionEntry, ReservationEntry
@@ -80,6 +80,8 @@ class JobDetail(PageStruct, frozen=True):
     """Pods that were evicted for this job."""
     evicted_by: list[EvictionEntry]
     """Pods of this job that were evicted for others."""
+    stopped: StopHistory | None
+    """How often preempt and reclaim stopped it, and until when it is protected; null if never."""
     labels: dict[str, str]
     allowed: list[JobAction]
     """Actions that this user may take on this job now."""

@@ -1,0 +1,137 @@
+"""Between two stops of a job there is at least its protection (7.6), over random streams with every action.
+
+The test counts for itself: it looks at pods on nodes and at the evictions of each plan, and reads no record.
+"""
+
+from typing import Any
+
+from hypothesis import HealthCheck, given, note, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from fairway.api.meta import OwnerReference
+from fairway.api.pods import Pod
+from fairway.api.policy import Policy
+from fairway.clock import SECOND
+from fairway.drive.stop_records import eviction_record
+from fairway.scheduler.decide import decide
+from fairway.scheduler.plan import Plan
+from fairway.state.cluster import Deleted, Upserted
+from property.test_no_endless_eviction import clusters, policies
+from support.effort import LONG
+from support.objects import BEGIN
+from support.world import World
+
+many = settings(
+    max_examples=2_000 if LONG else 25,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+)
+DAY = 86_400
+
+
+class RecordingWorld(World):
+    """It keeps EvictionRecords too, and recreated pods are other objects than those before."""
+
+    def recreate(self, key: str) -> None:
+        super().recreate(key)
+        pod = self.pods[key]
+        self.state.apply(Deleted(pod))
+        self._put(replace(pod, metadata=replace(pod.metadata, uid=f"{pod.metadata.uid}+")))
+
+    def carry_out(self, plan: Plan) -> None:
+        for entry in plan.stops:
+            record = eviction_record(entry if entry.stops else replace(entry, stopped_at="1970-01-01T00:00:00Z"))
+            self.state.apply(Upserted(record) if entry.stops else Deleted(record))
+        super().carry_out(plan)
+
+
+class StopWatch:
+    """How often each job was stopped, and when it first had its minimum again."""
+
+    def __init__(self, world: World, policy: Policy) -> None:
+        self.world = world
+        self.shortest = {action.name: max(60, getattr(action.arguments, "min_runtime", 0)) for action in policy.actions}
+        self.stops: dict[str, int] = {}
+        self.since: dict[str, int] = {}
+        self.most = 0
+
+    def job(self, key: str) -> str:
+        pod = self.world.pods[key]
+        group = pod.metadata.annotations.get("scheduling.k8s.io/group-name")
+        return f"group {pod.metadata.namespace}/{group}" if group else f"pod {key}"
+
+    def minimum(self, job: str) -> int:
+        kind, _, key = job.partition(" ")
+        return max(1, self.world.groups[key].spec.min_member) if kind == "group" else 1
+
+    def placed(self, without: set[str]) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for key, pod in self.world.pods.items():
+            job = self.job(key)
+            is_there = pod.spec.node_name and pod.metadata.deletion_timestamp is None and key not in without
+            found[job] = found.get(job, 0) + bool(is_there)
+        return found
+
+    def judge(self, plan: Plan) -> None:
+        """Before the plan is carried out."""
+        counted = {entry.pod: entry.action for entry in plan.evictions if entry.action in ("preempt", "reclaim")}
+        left = self.placed(set(counted))
+        for binding in plan.bindings:
+            left[self.job(binding.pod)] += 1
+        for job in dict.fromkeys(map(self.job, counted)):
+            if left[job] >= self.minimum(job):
+                continue
+            stops = self.stops.get(job, 0)
+            if stops:
+                action = next(action for key, action in counted.items() if self.job(key) == job)
+                span = min(DAY, self.shortest[action] * 2 ** min(stops, 30))
+                assert job in self.since, f"{job} is stopped again though it did not run"
+                assert self.world.now >= self.since[job] + span, f"{job}: stop {stops + 1} too early by {action}"
+            self.stops[job] = stops + 1
+            self.most = max(self.most, stops + 1)
+            self.since.pop(job, None)
+
+    def look(self) -> None:
+        """After it was carried out."""
+        for job, pods in self.placed(set()).items():
+            if pods >= self.minimum(job) and job in self.stops and job not in self.since:
+                self.since[job] = self.world.now
+
+
+def owned(thing: Any) -> Any:
+    """A lone pod with a controller: without one it would be gone for good, and each pod a new job."""
+    if not isinstance(thing, Pod) or "scheduling.k8s.io/group-name" in thing.metadata.annotations:
+        return thing
+    owner = OwnerReference("ReplicaSet", thing.metadata.name, f"owner-{thing.metadata.name}", True, "apps/v1")
+    return replace(thing, metadata=replace(thing.metadata, owner_references=(owner,)))
+
+
+def promised(objects: list[Any], policy: Policy, gaps: list[int], losses: list[int]) -> int:
+    """Carry plans out at these distances, in seconds; some pods are lost meanwhile. Returns the most stops of a job."""
+    world = RecordingWorld([owned(thing) for thing in objects], policy=policy)
+    watch = StopWatch(world, policy)
+    for number, gap in enumerate(gaps):
+        world.now += gap
+        world.pass_time()
+        placed = sorted(key for key, pod in world.pods.items() if pod.spec.node_name)
+        if placed and number < len(losses) and losses[number]:
+            world.recreate(placed[losses[number] % len(placed)])
+        plan = decide(world.state, policy, BEGIN + world.now * SECOND, reasons=False)
+        watch.judge(plan)
+        world.carry_out(plan)
+        watch.look()
+    return watch.most
+
+
+@many
+@given(
+    objects=clusters(),
+    policy=policies(),
+    gaps=st.lists(st.sampled_from((1, 1, 5, 30, 59, 60, 61, 119, 120, 121, 240, 500, 4000)), min_size=5, max_size=25),
+    losses=st.lists(st.integers(0, 6), max_size=25),
+)
+def test_two_stops_of_a_job_are_at_least_its_protection_apart(
+    objects: list[Any], policy: Policy, gaps: list[int], losses: list[int]
+) -> None:
+    note(f"most stops of one job: {promised(objects, policy, gaps, losses)}")
