@@ -32,7 +32,7 @@ from fairway.app.live.viewer_facts import program_facts
 from fairway.app.live.viewer_feed import ViewerFeed
 from fairway.app.view.scheduler_page import ProgramFacts
 from fairway.clock import SECOND, wall_clock
-from fairway.drive.change import Bind, Change, Evict, WriteReservation
+from fairway.drive.change import Bind, Change, Evict, WriteReservation, WriteStops
 from fairway.drive.loop import Rhythm, SchedulerLoop
 from fairway.drive.member import PlacementPods, report, scores
 from fairway.errors import NoAnswerError
@@ -361,6 +361,9 @@ class LiveScheduler(KubeProgram):
         else:
             if isinstance(change, WriteReservation) and not self._no_reservations:
                 self._sockets.call_soon_threadsafe(self._reservations_refused.set)
+            if isinstance(change, WriteStops):
+                record = f"{change.key[1]}/{change.key[2]}"
+                self._log.warning("a stop is not recorded: its job is not protected", record=record, why=ending.why)
             self._scheduler.refused(change, ending.why)
 
     def _eviction_refused(self, change: Evict, ending: Ending) -> None:
