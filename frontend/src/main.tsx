@@ -1,10 +1,11 @@
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { ApiError, get, type Schemas } from "./api/client";
+import { ApiError, get, signIn, type Schemas } from "./api/client";
 import { LiveLink } from "./api/live";
 import { Page } from "./api/use";
 import { Shell } from "./app/shell";
 import { SignIn } from "./app/sign_in";
+import { takeToken } from "./app/token";
 import { Empty } from "./ui/basics";
 import "./style/tokens.css";
 import "./style/base.css";
@@ -21,12 +22,30 @@ const link = new LiveLink("./api/v1/events", () =>
   ),
 );
 
+/** A wrong token only leaves the address: the session is there by an earlier cookie, or its error says what is needed. */
+async function enter(): Promise<Session> {
+  const token = takeToken();
+  if (token) await signIn(token).catch(() => undefined);
+  return get("/api/v1/session");
+}
+
 function Start() {
   const [session, setSession] = useState<Session | null>(null);
   const [error, setError] = useState<ApiError | null>(null);
   const [turn, setTurn] = useState(0);
   useEffect(() => {
-    get("/api/v1/session").then(
+    // The same address, opened in a tab that shows the page already, loads nothing again.
+    const entered = (): void => {
+      const token = takeToken();
+      if (!token) return;
+      dispatchEvent(new HashChangeEvent("hashchange"));
+      void signIn(token).then(() => setTurn((last) => last + 1), () => undefined);
+    };
+    addEventListener("hashchange", entered);
+    return () => removeEventListener("hashchange", entered);
+  }, []);
+  useEffect(() => {
+    enter().then(
       (found) => {
         link.begin(found.now, found.revision, found.capabilities.live);
         setSession(found);

@@ -78,20 +78,47 @@ def test_what_cannot_be_done_is_said(fresh: Viewed) -> None:
     fresh.page.get_by_role("status").get_by_text("reprioritise needs `priorityClass`").wait_for()
 
 
-@pytest.mark.parametrize("address", ["", "/?token=wrong", "/?token="])
+@pytest.mark.parametrize("address", ["", "/#token=wrong", "/#token=", "/#token=%E0%A4", "/?token={token}"])
 def test_without_the_right_token_nothing_is_shown(started: Browser, served: ServedPage, address: str) -> None:
-    stranger = Viewed(started, served.url + address)
+    token = served.address.partition("token=")[2]
+    stranger = Viewed(started, served.url + address.replace("{token}", token))
     stranger.page.get_by_text("This page needs a token").wait_for()
     stranger.page.get_by_label("Token").fill("guessed")
     stranger.page.get_by_role("button", name="Open the page").click()
     stranger.page.get_by_role("alert").filter(has_text="token").wait_for()
     assert "team/runs" not in stranger.page.content()
     assert all("Failed to load resource" in error for error in stranger.errors)  # 401, and nothing else
-    token = served.address.partition("token=")[2]
     stranger.page.get_by_label("Token").fill(token)
     stranger.page.get_by_role("button", name="Open the page").click()
     stranger.page.locator(".grid-row", has_text="runs").wait_for()
-    assert token not in stranger.page.evaluate("document.cookie + location.href + JSON.stringify(localStorage)")
+    if "?" not in address:  # which the page neither reads nor writes
+        assert token not in stranger.page.evaluate("document.cookie + location.href + JSON.stringify(localStorage)")
+
+
+def test_the_token_of_the_address_opens_the_page_and_leaves_the_address(started: Browser, served: ServedPage) -> None:
+    token = served.address.partition("token=")[2]
+    viewed = Viewed(started, "about:blank")
+    asked: list[str] = []
+    viewed.page.on("request", lambda request: asked.append(request.url))
+    viewed.page.goto(served.address)
+    viewed.page.locator(".grid-row", has_text="runs").wait_for()
+    assert viewed.page.url.startswith(f"{served.url}/")
+    assert token not in viewed.page.evaluate("document.cookie + location.href + JSON.stringify(localStorage)")
+    assert asked
+    assert not any(token in url.partition("#")[0] for url in asked)
+    viewed.page.go_back()  # nor is it in the history
+    assert viewed.page.url == "about:blank"
+    assert viewed.errors == []
+    viewed.close()
+
+
+def test_the_address_opens_a_page_that_asks_for_a_token_already(started: Browser, served: ServedPage) -> None:
+    viewed = Viewed(started, served.url)
+    viewed.page.get_by_text("This page needs a token").wait_for()
+    viewed.page.evaluate("address => { location.href = address }", served.address)
+    viewed.page.locator(".grid-row", has_text="runs").wait_for()
+    assert "token=" not in viewed.page.url
+    viewed.close()
 
 
 class _Evil(BaseHTTPRequestHandler):

@@ -36,7 +36,7 @@ class Program:
             command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         self.first = self._first_line()
-        found = re.search(r"http://127\.0\.0\.1:\d+/\?token=[\w-]+", self.first)
+        found = re.search(r"http://127\.0\.0\.1:\d+/#token=[\w-]+", self.first)
         assert found, (self.first, self.process.poll())
         self.address = found[0]
         self.client = Client.find(self.address)

@@ -36,7 +36,7 @@ def opened(page: LivePageOf) -> str:
     """The address that a terminal would print, once it is answered."""
     eventually(lambda: page.ask("/api/v1/session", TOKEN).status == 200, "the page is there")
     assert TOKEN not in page.run._log.read_text()
-    return f"http://127.0.0.1:{page.port}/?token={TOKEN}"
+    return f"http://127.0.0.1:{page.port}/#token={TOKEN}"
 
 
 def signed_in(started: Any, address: str, token: str) -> Viewed:

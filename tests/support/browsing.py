@@ -81,7 +81,7 @@ class ServedPage:
             self._process = subprocess.Popen(
                 command, stdout=out, stderr=subprocess.STDOUT, env=self._environment, cwd=self._folder
             )
-        address = re.compile(r"http://\S+\?token=[\w-]+")
+        address = re.compile(r"https?://\S+#token=[\w-]+")
         found = eventually(lambda: address.search(log.read_text()) or self._ended(log), "an address", self._patience)
         self.address = found[0]
 
@@ -99,7 +99,7 @@ class ServedPage:
 
     @property
     def url(self) -> str:
-        return self.address.partition("/?")[0]
+        return self.address.partition("/#")[0]
 
     def ask(self, path: str, body: Any = None) -> Any:
         """An answer of the API."""

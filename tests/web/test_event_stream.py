@@ -180,3 +180,120 @@ def test_a_hundred_clients_get_every_delta():
         assert shown.hub.clients == 100
 
     run(scenario)
+
+
+# -- rights that end ---------------------------------------------------------------------------------------------------
+
+MINE = Viewer("user", frozenset({"default"}), nodes=True, queues=True, token="t")
+
+
+class Rights:
+    """What the API server says of a viewer, now."""
+
+    def __init__(self, viewer: Viewer = MINE) -> None:
+        self.viewer: Viewer | RequestRefusedError = viewer
+        self.asked = 0
+
+    async def __call__(self) -> Viewer:
+        self.asked += 1
+        if isinstance(self.viewer, RequestRefusedError):
+            raise self.viewer
+        return self.viewer
+
+
+@pytest.mark.parametrize(
+    "then",
+    [
+        RequestRefusedError(401, "the API server does not know this token"),
+        RequestRefusedError(403, "no"),
+        MINE._replace(namespaces=frozenset()),
+        MINE._replace(nodes=False),
+        MINE._replace(queues=False),
+        MINE._replace(name="another"),
+    ],
+)
+def test_a_stream_ends_when_its_rights_end(monkeypatch, then):
+    monkeypatch.setattr(stream, "RECHECK", 0.0)
+
+    async def scenario() -> None:
+        shown, rights = Shown(), Rights()
+        events = shown.hub.connect(MINE, None, rights)
+        assert events_of(await anext(events))[0][1] == "hello"
+        shown.happens("seen")
+        assert "default/seen" in (await anext(events)).decode()
+        rights.viewer = then
+        shown.happens("secret")
+        rest = [text async for text in events]
+        assert [kind for text in rest for _, kind, _ in events_of(text)] == ["goodbye"]
+        assert "secret" not in b"".join(rest).decode()
+        assert shown.hub.clients == 0
+
+    run(scenario)
+
+
+def test_a_silent_stream_ends_too(monkeypatch):
+    """Nothing happens, and no event makes it look at its rights."""
+    monkeypatch.setattr(stream, "RECHECK", 0.05)
+
+    async def scenario() -> None:
+        shown, rights = Shown(), Rights()
+        events = shown.hub.connect(MINE, None, rights)
+        await anext(events)
+        rights.viewer = RequestRefusedError(401, "ended")
+        rest = [text async for text in events]
+        assert b"goodbye" in rest[-1]
+
+    run(scenario)
+
+
+def test_a_stream_shows_what_may_be_seen_besides(monkeypatch):
+    monkeypatch.setattr(stream, "RECHECK", 0.0)
+
+    async def scenario() -> None:
+        shown, rights = Shown(), Rights(MINE._replace(namespaces=frozenset()))
+        events = shown.hub.connect(rights.viewer, None, rights)
+        await anext(events)
+        shown.happens("hidden")
+        assert "default/hidden" not in (await anext(events)).decode()
+        rights.viewer = MINE
+        shown.happens("between")
+        assert "default/between" not in (await anext(events)).decode()  # it was written before
+        shown.happens("shown")
+        assert "default/shown" in (await anext(events)).decode()
+
+    run(scenario)
+
+
+def test_a_server_that_cannot_be_asked_ends_no_stream_before_its_time(monkeypatch):
+    monkeypatch.setattr(stream, "RECHECK", 0.0)
+
+    async def scenario() -> None:
+        shown, rights = Shown(), Rights()
+        events = shown.hub.connect(MINE, None, rights)
+        await anext(events)
+        rights.viewer = RequestRefusedError(503, "the API server cannot say who you are")
+        shown.happens("later")
+        assert "default/later" in (await anext(events)).decode()
+        assert rights.asked == 1
+
+    run(scenario)
+
+
+def test_the_user_with_the_most_clients_loses_one_for_another_user(monkeypatch):
+    monkeypatch.setattr(stream, "MOST_CLIENTS", 4)
+
+    async def scenario() -> None:
+        hub = Shown().hub
+        greedy = [hub.connect(MINE._replace(name="greedy"), None) for _ in range(3)]
+        other = hub.connect(MINE, None)
+        for events in (*greedy, other):
+            await anext(events)
+        third = hub.connect(MINE._replace(name="third"), None)
+        assert events_of(await anext(third))[0][1] == "hello"
+        assert events_of(await anext(greedy[0]))[0][1] == "goodbye"
+        with pytest.raises(RequestRefusedError) as refused:
+            hub.connect(MINE._replace(name="greedy"), None)
+        assert refused.value.status == 503
+        assert hub.clients == 4
+
+    run(scenario)

@@ -20,7 +20,7 @@ export function SignIn(props: { message: string; onDone: () => void }) {
   return (
     <Empty title="This page needs a token">
       <p>
-        Open the address that the terminal printed, which ends in <code>?token=…</code>, or give the token here; on a cluster
+        Open the address that the terminal printed, which ends in <code>#token=…</code>, or give the token here; on a cluster
         a bearer token of its API server, such as <code>kubectl create token NAME</code> prints.
       </p>
       <form class="sign-in" onSubmit={(event) => void enter(event)}>

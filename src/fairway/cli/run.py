@@ -122,10 +122,10 @@ def _page(settings: RunSettings, connection: Connection, log: RunLog) -> Iterato
     with started(settings, connection.server) as (pipe, address):
         import sys
 
-        if sys.stdout.isatty() or "?" not in address:
+        if sys.stdout.isatty() or "#" not in address:
             echo(f"Page at {address}")
         else:  # what is printed may be kept: a token must not be
-            log.info("page; FAIRWAY_WEB_TOKEN sets its token", address=address.partition("?")[0])
+            log.info("page; FAIRWAY_WEB_TOKEN sets its token", address=address.partition("#")[0])
         yield pipe
 
 

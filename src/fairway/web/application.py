@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from threading import Event
 from typing import NamedTuple
-from urllib.parse import urlencode
 
 import msgspec
 from anyio import CapacityLimiter, to_thread
@@ -15,19 +15,22 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response, StreamingResponse
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from fairway.errors import InputError, StoreError
 from fairway.web.access import Access
 from fairway.web.answers import ANSWERS
 from fairway.web.asking import Asked, RequestRefusedError, Viewer, read_body, read_query
+from fairway.web.bodies import BodyBudget, read_limited
 from fairway.web.concealing import conceal
+from fairway.web.connections import MAX_KNOWN, MAX_OF_USER
 from fairway.web.contract import OPERATIONS, PREFIX, Operation
-from fairway.web.guard import Guard
+from fairway.web.guard import HEALTH, Guard
 from fairway.web.openapi import document
 from fairway.web.page_log import text_of
 from fairway.web.problems import NO_STORE, answering, problem
+from fairway.web.server import identify_connection
 from fairway.web.shown import ShownCluster
 from fairway.web.static import PageFiles
 from fairway.web.stream import EventHub
@@ -37,6 +40,10 @@ ANSWERING = 120.0
 SLOW_THREADS = 6
 MOST_QUESTIONS = 30
 """Questions of a kind that are worked on or wait."""
+MOST_OF_ONE = 4
+"""Questions of a kind and of one user that have a thread, where there are several users."""
+LOGIN_BYTES = 32 << 10
+"""Of the body of a login, which anyone may send; tokens of identity providers have a few thousand."""
 LONGEST_SESSION = 30 * 86_400
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -71,6 +78,7 @@ def application(shown: ShownCluster, access: Access, hosts: Callable[[], frozens
     routes += [
         Route(f"{PREFIX}/login", site.login, methods=["POST"]),
         Route(f"{PREFIX}/logout", site.logout, methods=["POST"]),
+        Route(HEALTH, site.healthy, methods=["GET"]),
         Route(f"{PREFIX}/{{rest:path}}", site.unknown, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
         Route("/{path:path}", site.page, methods=["GET"]),
     ]
@@ -91,6 +99,9 @@ class _Site:
         self._document: bytes | None = None
         self._slow = CapacityLimiter(SLOW_THREADS)
         self._long = CapacityLimiter(SLOW_THREADS)
+        self._asking: Counter[tuple[bool, str]] = Counter()
+        """Questions under way, by whether they are long, and by user."""
+        self._bodies = BodyBudget()
 
     def handler(self, operation: Operation) -> Handler:
         async def handle(request: Request) -> Response:
@@ -101,15 +112,20 @@ class _Site:
 
     async def _answer(self, operation: Operation, request: Request) -> Response:
         viewer = await self._viewer(request)
+        if operation.sandbox_only and self._shown.sandbox is None:
+            raise RequestRefusedError(404, "this is not a sandbox")
         query = read_query(operation, request.query_params)
-        body = None if operation.body is None else read_body(operation.body, await request.body())
-        asked = Asked(viewer, request.path_params, query, body, Event())
-        self._shown.ahead.viewed()
-        async with asyncio.timeout(ANSWERING):
-            try:
-                found = await self._worked_out(operation, asked, request)
-            except InputError as error:
-                raise self._concealed(error, viewer) from None
+        with self._bodies.reading(viewer.name) as held:
+            body = None
+            if operation.body is not None:
+                body = read_body(operation.body, await read_limited(request, operation.most_bytes, held))
+            asked = Asked(viewer, request.path_params, query, body, Event())
+            self._shown.ahead.viewed()
+            async with asyncio.timeout(ANSWERING):
+                try:
+                    found = await self._worked_out(operation, asked, request)
+                except InputError as error:
+                    raise self._concealed(error, viewer) from None
         return Response(found, media_type="application/json", headers=NO_STORE)
 
     async def _worked_out(self, operation: Operation, asked: Asked, request: Request) -> bytes:
@@ -120,11 +136,18 @@ class _Site:
         threads = self._long if operation.is_long else self._slow
         if threads.statistics().tasks_waiting + threads.borrowed_tokens >= MOST_QUESTIONS:
             raise RequestRefusedError(503, "busy with other questions, try again")
+        who = operation.is_long, asked.viewer.name
+        if asked.viewer.token and self._asking[who] >= MOST_OF_ONE:
+            raise RequestRefusedError(429, f"{MOST_OF_ONE} questions of yours wait already; try again later")
         leaving = asyncio.ensure_future(_noted(request, asked.gone))
+        self._asking[who] += 1
         try:
             found: bytes = await to_thread.run_sync(self._encoded, operation, asked, limiter=threads)
             return found
         finally:
+            self._asking[who] -= 1
+            if not self._asking[who]:
+                del self._asking[who]
             leaving.cancel()
 
     def _encoded(self, operation: Operation, asked: Asked) -> bytes:
@@ -147,9 +170,18 @@ class _Site:
             return Response(media_type="text/event-stream", headers=NO_STORE)
         last = request.headers.get("last-event-id") or query["lastEventId"]
         headers = {**NO_STORE, "X-Accel-Buffering": "no"}
-        return StreamingResponse(self._hub.connect(viewer, last), media_type="text/event-stream", headers=headers)
+        events = self._hub.connect(viewer, last, lambda: self._seen_as(request))
+        return StreamingResponse(events, media_type="text/event-stream", headers=headers)
 
     async def _viewer(self, request: Request) -> Viewer:
+        viewer = await self._seen_as(request)
+        # A loopback page has one user, who may use all that there is.
+        refused = identify_connection(viewer.name, MAX_OF_USER if viewer.token else MAX_KNOWN)
+        if refused is not None:
+            raise RequestRefusedError(*refused)
+        return viewer
+
+    async def _seen_as(self, request: Request) -> Viewer:
         scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
         given = bearer.strip() if scheme.lower() == "bearer" else None
         return await self._access.viewer(given, request.cookies.get(self._access.cookie))
@@ -158,7 +190,9 @@ class _Site:
 
     async def login(self, request: Request) -> Response:
         async def enter() -> Response:
-            value = await self._access.login(read_body(LoginRequest, await request.body()).token)
+            with self._bodies.reading("") as held:
+                body = await read_limited(request, LOGIN_BYTES, held)
+            value = await self._access.login(read_body(LoginRequest, body).token)
             return self._with_cookie(Response(b"{}", media_type="application/json", headers=NO_STORE), request, value)
 
         return await answering(enter(), request, self._shown.log)
@@ -187,22 +221,14 @@ class _Site:
         return await answering(self._page(request), request, self._shown.log)
 
     async def _page(self, request: Request) -> Response:
-        token = request.query_params.get("token")
-        if token is not None:
-            return await self._enter(request, token)
+        """The page reads a token from behind the `#` of its address, which browsers send to no server: one in the
+        query would be in logs and histories, and a link of another site could log a browser in by it.
+        """
         return await run_in_threadpool(self._files.answer, request.path_params["path"])
 
-    async def _enter(self, request: Request, token: str) -> Response:
-        """The token becomes a cookie, and leaves the address. A wrong one only leaves it: the page says what it needs,
-        or opens where this browser has a cookie already.
-        """
-        rest = [(name, text) for name, text in request.query_params.multi_items() if name != "token"]
-        path = "/" + request.path_params["path"].lstrip("/\\")
-        answer = RedirectResponse(path + (f"?{urlencode(rest)}" if rest else ""), 303, headers=NO_STORE)
-        try:
-            return self._with_cookie(answer, request, await self._access.login(token))
-        except RequestRefusedError:
-            return answer
+    async def healthy(self, request: Request) -> Response:
+        """For probes, without a token: that requests are answered."""
+        return PlainTextResponse("ok\n", headers=NO_STORE)
 
     async def openapi(self, request: Request) -> Response:
         if self._document is None:

@@ -25,9 +25,14 @@ from fairway.web.asking import RequestRefusedError, Viewer
 KEPT = 60.0
 """Seconds that an answer of the API server is believed."""
 MOST_KEPT = 1_000
-MOST_SESSIONS = 1_000
+"""Tokens whose answers are kept, and of one user:"""
+MOST_KEPT_OF_ONE = 20
+MOST_SESSIONS = 2_000
+MOST_SESSIONS_OF_ONE = 20
 SESSION = 12 * 3600.0
 """Seconds that a cookie is good for."""
+MOST_TOKEN = 16 << 10
+"""Characters of a token: sessions keep theirs."""
 MOST_NAMESPACES = 500
 """Namespaces that are asked for one by one."""
 AT_ONCE = 20
@@ -71,6 +76,12 @@ class _KnownViewer(NamedTuple):
     """Namespaces of which it is known whether the user may see them."""
 
 
+class _Session(NamedTuple):
+    until: float
+    token: str
+    user: str
+
+
 class ClusterAccess:
     """See the module. On the event loop of the page's server."""
 
@@ -86,7 +97,8 @@ class ClusterAccess:
         self._viewers: OrderedDict[bytes, _KnownViewer] = OrderedDict()
         self._reviews: dict[bytes, asyncio.Future[_KnownViewer]] = {}
         self._turns = asyncio.Semaphore(AT_ONCE)
-        self._sessions: OrderedDict[str, tuple[float, str]] = OrderedDict()
+        self._sessions: OrderedDict[str, _Session] = OrderedDict()
+        """By cookie, the oldest first."""
 
     async def viewer(self, bearer: str | None, cookie: str | None) -> Viewer:
         token = bearer
@@ -94,31 +106,50 @@ class ClusterAccess:
             token = self._session(cookie)
         if not token:
             raise RequestRefusedError(401, "no token was given, expected a bearer token of this cluster's API server")
+        if len(token) > MOST_TOKEN:
+            raise RequestRefusedError(401, f"the token has more than {MOST_TOKEN} characters")
         key, now = hashlib.sha256(token.encode()).digest(), self._clock()
         known = self._viewers.get(key)
         if known is None or known.until <= now:
             known = await self._reviewed_once(key, token, now + KEPT)
         known = self._viewers[key] = await self._with_all_namespaces(known)
         self._viewers.move_to_end(key)
-        while len(self._viewers) > MOST_KEPT:
-            self._viewers.popitem(last=False)
+        self._forget_viewers(known.viewer.name)
         return known.viewer
 
+    def _forget_viewers(self, user: str) -> None:
+        """A user with many tokens loses the answers of their own ones."""
+        own = [key for key, known in self._viewers.items() if known.viewer.name == user]
+        for key in own[:-MOST_KEPT_OF_ONE]:
+            del self._viewers[key]
+        while len(self._viewers) > MOST_KEPT:
+            self._viewers.popitem(last=False)
+
     async def login(self, token: str) -> str:
-        await self.viewer(token, None)
+        user = (await self.viewer(token, None)).name
+        self._make_room(user)
         value = secrets.token_urlsafe(32)
-        self._sessions[value] = self._clock() + SESSION, token
-        while len(self._sessions) > MOST_SESSIONS:
-            self._sessions.popitem(last=False)
+        self._sessions[value] = _Session(self._clock() + SESSION, token, user)
         return value
+
+    def _make_room(self, user: str) -> None:
+        """For one more session: the oldest of the same user ends for it, never that of another one."""
+        now = self._clock()
+        for cookie in [cookie for cookie, session in self._sessions.items() if session.until <= now]:
+            del self._sessions[cookie]
+        own = [cookie for cookie, session in self._sessions.items() if session.user == user]
+        if len(own) >= MOST_SESSIONS_OF_ONE or (own and len(self._sessions) >= MOST_SESSIONS):
+            del self._sessions[own[0]]
+        elif len(self._sessions) >= MOST_SESSIONS:
+            raise RequestRefusedError(503, "too many users are signed in; try again later, or send a bearer token")
 
     async def logout(self, cookie: str | None) -> None:
         self._sessions.pop(cookie or "", None)
 
     def _session(self, cookie: str) -> str | None:
-        until, token = self._sessions.get(cookie, (0.0, ""))
-        if until > self._clock():
-            return token
+        session = self._sessions.get(cookie)
+        if session is not None and session.until > self._clock():
+            return session.token
         self._sessions.pop(cookie, None)
         return None
 

@@ -36,6 +36,8 @@ from fairway.app.view.models.stream import StreamEvent
 from fairway.app.view.models.what_if import WhatIfAnswer, WhatIfRequest
 
 PREFIX = "/api/v1"
+MAX_BYTES = 16 << 20
+"""Of any body."""
 
 
 class QueryParameter(NamedTuple):
@@ -66,6 +68,9 @@ class Operation(NamedTuple):
     """It decides many times: see `answers.questions`."""
     is_long: bool = False
     """It may take up to a minute."""
+    most_bytes: int = 64 << 10
+    """Of its body."""
+    sandbox_only: bool = False
     own_words: bool = False
     """The answer is what a user wrote: names in it are not looked for."""
     example: str = ""
@@ -186,14 +191,15 @@ OPERATIONS = (
     Operation("scheduler", "GET", "/scheduler", SchedulerPage, "How the scheduler itself does.", example="/scheduler"),
     Operation("what_if", "POST", "/what-if", WhatIfAnswer,
               "What would change if: decided or simulated on a copy in a worker process. Changes nothing. 503 where "
-              "others wait already, 504 where it takes too long.", body=WhatIfRequest, is_long=True),
+              "others wait already, 504 where it takes too long.", body=WhatIfRequest, is_long=True,
+              most_bytes=2 << 20),
     Operation("fleet", "GET", "/fleet", FleetPage, "Clusters and placements of the hub; 404 where none is connected.",
               example="/fleet"),
     Operation("pace", "POST", "/pace", PaceSetting, "The speed of a sandbox.", body=PaceSetting, tag="changes"),
     Operation("apply", "POST", "/apply", CommandResults, "Make or change objects of a sandbox, all or none.",
-              body=ApplyRequest, tag="changes"),
+              body=ApplyRequest, tag="changes", most_bytes=MAX_BYTES, sandbox_only=True),
     Operation("delete", "POST", "/delete", CommandResults, "Delete objects of a sandbox, all or none.",
-              body=DeleteRequest, tag="changes"),
+              body=DeleteRequest, tag="changes", most_bytes=MAX_BYTES, sandbox_only=True),
     # What the other commands of `fairway` ask.
     Operation("frame", "GET", "/frame", Frame, "All that the terminal shows, at once.", tag="commands"),
     Operation("job_rows", "GET", "/lists/jobs", JobItems, "Jobs as `fairway get jobs` lists them.", tag="commands"),

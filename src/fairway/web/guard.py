@@ -1,13 +1,12 @@
 """`Guard`: what every request passes before it is answered, whatever it asks for.
 
 Only the hosts that the page is served under are answered, so that a name that is made to lead here opens nothing; what
-a page of another origin sends is refused; bodies and the time to send them are limited; and every answer tells the
-browser to run nothing but the page's own scripts.
+a page of another origin sends is refused; and every answer tells the browser to run nothing but the page's own scripts.
+No body is read here: the application looks at the token first.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -16,13 +15,12 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fairway.app.live.logs import RunLog
+from fairway.web.contract import MAX_BYTES
 from fairway.web.page_log import report_error
 
-MOST_BYTES = 16 << 20
-"""Of a request's body."""
-MOST_HEADER_BYTES = 32 << 10
-READING = 30.0
-"""Seconds in which a body must have come whole."""
+CHANGING = ("POST", "PUT", "PATCH", "DELETE")
+HEALTH = "/healthz"
+"""Answered under any host name, as a kubelet asks by the pod's address; it says nothing."""
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
     "connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -50,33 +48,27 @@ class Guard:
             await self._app(scope, receive, send)
             return
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
-        refused = self._refusal(scope["method"], headers)
+        refused = None if scope["path"] == HEALTH else self._refusal(scope, headers)
         if refused is not None:
             await _refuse(send, *refused)
             return
-        if scope["method"] in ("POST", "PUT", "PATCH", "DELETE"):
-            body = await _read(receive)
-            if body is None:
-                await _refuse(send, 413, f"a body of more than {MOST_BYTES} bytes, or sent too slowly")
-                return
-            receive = _once(body, receive)
+        body = _Body(receive, headers.get(b"content-length", "0"))
         try:
-            await self._app(scope, receive, _with_headers(send))
+            await self._app(scope, body.receive, _with_headers(send, body))
         except Exception as error:  # in the middle of an answer: all that can be done is to say so
             report_error(self._log, Request(scope), error)
 
-    def _refusal(self, method: str, headers: dict[bytes, str]) -> tuple[int, str] | None:
-        if sum(len(name) + len(value) for name, value in headers.items()) > MOST_HEADER_BYTES:
-            return 431, f"headers of more than {MOST_HEADER_BYTES} bytes"
+    def _refusal(self, scope: Scope, headers: dict[bytes, str]) -> tuple[int, str] | None:
+        method = scope["method"]
         hosts, host = self._hosts(), headers.get(b"host", "")
         if hosts is not None and host not in hosts:
             return 403, "requested under a host name that is not served here"
         origin = headers.get(b"origin")
-        if origin is not None and origin.partition("://")[2] != host:
+        if origin is not None and not _is_own(origin, host, scope["scheme"]):
             return 403, "requested by a page of another origin"
         if headers.get(b"sec-fetch-site", "none") not in ("none", "same-origin") and method != "GET":
             return 403, "requested by a page of another origin"
-        if method not in ("POST", "PUT", "PATCH", "DELETE"):
+        if method not in CHANGING:
             return None
         kind = headers.get(b"content-type", "").partition(";")[0].strip().lower()
         if kind != "application/json":
@@ -84,44 +76,36 @@ class Guard:
         length = headers.get(b"content-length")
         if length is None:
             return 411, "the request does not say how long it is, expected Content-Length"
-        if not (length.isascii() and length.isdigit()) or len(length) > 12 or int(length) > MOST_BYTES:
-            return 413, f"a body of {length[:20]} bytes, expected at most {MOST_BYTES}"
+        if not (length.isascii() and length.isdigit()) or len(length) > 12 or int(length) > MAX_BYTES:
+            return 413, f"the body has {length[:20]} bytes, expected at most {MAX_BYTES}"
         return None
 
 
-async def _read(receive: Receive) -> bytes | None:
-    parts: list[bytes] = []
-    size = 0
-    try:
-        async with asyncio.timeout(READING):
-            while True:
-                message = await receive()
-                if message["type"] != "http.request":
-                    return None
-                parts.append(message.get("body", b""))
-                size += len(parts[-1])
-                if size > MOST_BYTES:
-                    return None
-                if not message.get("more_body", False):
-                    return b"".join(parts)
-    except TimeoutError:
-        return None
+class _Body:
+    """Whether all of a request was read: what is left of it when it is answered must not be taken for the next one."""
+
+    def __init__(self, receive: Receive, length: str) -> None:
+        self._receive = receive
+        self.is_unread = length != "0"
+
+    async def receive(self) -> Message:
+        message = await self._receive()
+        if message["type"] != "http.request" or not message.get("more_body", False):
+            self.is_unread = False
+        return message
 
 
-def _once(body: bytes, rest: Receive) -> Receive:
-    """The body, and then what comes after it: that the client is gone."""
-    messages = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def receive() -> Message:
-        return messages.pop() if messages else await rest()
-
-    return receive
+def _is_own(origin: str, host: str, scheme: str) -> bool:
+    """Where this server speaks TLS, a page that came without it is another one. A proxy in front may have spoken it."""
+    kind, _, name = origin.partition("://")
+    return name == host and (scheme != "https" or kind == "https")
 
 
-def _with_headers(send: Send) -> Send:
+def _with_headers(send: Send, body: _Body) -> Send:
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
-            message["headers"] = [*message.get("headers", []), *HEADERS]
+            close = [(b"connection", b"close")] if body.is_unread else []
+            message["headers"] = [*message.get("headers", []), *HEADERS, *close]
         await send(message)
 
     return sending

@@ -49,7 +49,7 @@ def started(settings: RunSettings, server: str) -> Iterator[tuple[BinaryIO, str]
     try:
         pipe.write(msgspec.json.encode(told) + b"\n")
         pipe.flush()
-        yield pipe, f"http://{host}:{port}/" + (f"?token={token}" if token else "")
+        yield pipe, f"http://{host}:{port}/" + (f"#token={token}" if token else "")
     finally:
         with suppress(OSError, ValueError):
             pipe.close()

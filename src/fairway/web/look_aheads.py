@@ -43,7 +43,9 @@ class LookAheads:
         """A viewer has asked for something."""
         self._viewed = time.monotonic()
 
-    def start(self, situation: Situation, job: str, *, bounds: bool, gone: Event = NEVER) -> StartAnswer:
+    def start(
+        self, situation: Situation, job: str, *, bounds: bool, gone: Event = NEVER, user: str = ""
+    ) -> StartAnswer:
         """InputError where there is no such job, RequestRefusedError where it cannot be answered now."""
         if len(situation.objects) <= MOST_HERE:
             with self._one_here:
@@ -53,7 +55,7 @@ class LookAheads:
         if known is not None and not bounds:
             return StartAnswer(known, None)
         question = WorkerQuestion(start=job, bounds=bounds, known=known)
-        found = self._asked.put(situation, question, gone).start
+        found = self._asked.put(situation, question, gone, user).start
         assert found is not None
         if found.forecast is not None:
             self._known = {key: found.forecast}

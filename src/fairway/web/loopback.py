@@ -31,8 +31,10 @@ class LoopbackPage:
 
     @property
     def address(self) -> str:
-        """For a browser: it opens the page once, and a cookie does from then on."""
-        return f"{self.server.url}/?token={self.token}"
+        """For a browser: it opens the page once, and a cookie does from then on. What follows the `#` is sent to no
+        server, so the token is in no log.
+        """
+        return f"{self.server.url}/#token={self.token}"
 
     def start(self) -> None:
         self.watch.start()

@@ -21,8 +21,9 @@ Everything that the page shows. Times are RFC 3339 text, or seconds since 1970 w
 numbers in base units (cores, bytes, or a count) by the name of the resource. An answer that is not a success is \
 `{"error": "what is wrong"}`. `revision` grows with every change of what is shown.
 
-On the loopback address a random token opens the page (`/?token=...`, once); a cookie then stands for it, and commands \
-send it as `Authorization: Bearer`. On a cluster the bearer token is one of the API server. Requests that change \
+On the loopback address a random token opens the page: the page takes it from its address (`/#token=...`, which no \
+server sees) and sends it to `POST /api/v1/login`; a cookie then stands for it. Commands send it as `Authorization: \
+Bearer`. On a cluster the bearer token is one of the API server. No token is read from the query of an address. Requests that change \
 something need `Content-Type: application/json`, and an Origin that is the page's own where a browser sends them.\
 """
 TAGS = {

@@ -1,58 +1,177 @@
-"""`PageServer`: an application on a port, from a thread of its own, with limits on whatever a client could overdo."""
+"""`PageServer`: an application on a port, from a thread of its own, with limits on whatever a client could overdo.
+
+A connection passes a door first, which counts it (`connections`) and speaks TLS where there is a certificate. The
+protocol behind it reads heads by `heads`, takes no byte of a body before the application asks for it, and ends
+connections that are silent or do not read.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import socket
 from collections.abc import Callable
+from contextvars import ContextVar
+from http import HTTPStatus
 from threading import Event, Thread
 from typing import Any
 
+import msgspec
 import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from fairway.app.live.logs import RunLog
 from fairway.errors import InputError
-from fairway.web.guard import MOST_HEADER_BYTES
+from fairway.web.certificate import INTERVAL, ReloadedCertificate
+from fairway.web.connections import ConnectionTable, Ticket
+from fairway.web.contract import MAX_BYTES
+from fairway.web.heads import END, MAX_HEAD_BYTES, HeadRefusal, read_head
 from fairway.web.page_log import forward_server_logs
 
 HOST = "127.0.0.1"
-MOST_CONNECTIONS = 600
 HEADERS = 10.0
-"""Seconds in which the head of a request must have come."""
+"""Seconds in which the head of a request must have come, or a handshake of TLS must have ended."""
 STALLED = 60.0
 """Seconds for which a client may leave an answer unread."""
 ENDING = 2
 """Seconds for answers under way to end."""
+LINGER = 2.0
+"""Seconds in which the rest of a refused body is dropped, so that its sender gets to read why."""
+
+_seat: ContextVar[tuple[ConnectionTable, Ticket] | None] = ContextVar("seat", default=None)
+
+
+def identify_connection(user: str, limit: int) -> tuple[int, str] | None:
+    """The request that is being answered is of this user; why it is refused, where they have too many connections."""
+    found = _seat.get()
+    return None if found is None else found[0].identify(found[1], user, limit)
+
+
+class _LingeringTransport:
+    """A transport that, when it is closed before all of a request was read, goes on to read and drops it.
+
+    The kernel answers unread bytes with a reset, and a reset takes the answer from a client that still sends.
+    """
+
+    def __init__(self, transport: asyncio.Transport, protocol: _LimitedProtocol) -> None:
+        self._transport = transport
+        self._protocol = protocol
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def is_closing(self) -> bool:
+        return self._protocol.is_discarding or self._transport.is_closing()
+
+    def close(self) -> None:
+        if self._protocol.is_discarding:
+            return
+        if self._transport.is_closing() or not self._protocol.unread_body:
+            self._transport.close()
+            return
+        self._protocol.discard_rest()
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
+        self._transport.resume_reading()
 
 
 class _LimitedProtocol(H11Protocol):
-    """Ends connections that are too many, that do not ask anything in time, or do not read what they asked for."""
+    """Passes heads on that can be read in one way only, and ends connections that do not ask anything in time, or do
+    not read what they asked for.
+    """
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
         self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._head = b""
+        """The beginning of a head that is not whole yet."""
+        self._early = b""
+        """What came with the last bytes of a handshake, before there was a transport to answer by."""
+        self.unread_body = 0
+        """Bytes of the current request that have not come."""
+        self.is_discarding = False
+        self._discarded = 0
+        self.seat: tuple[ConnectionTable, Ticket] | None = None
 
     def connection_made(self, transport: Any) -> None:
-        super().connection_made(transport)
-        if len(self.connections) > MOST_CONNECTIONS:
-            transport.abort()
-        else:
-            self._limit("head", HEADERS)
+        super().connection_made(_LingeringTransport(transport, self))
+        self._limit("head", HEADERS)
+        early, self._early = self._early, b""
+        self.data_received(early)
 
     def connection_lost(self, exc: Exception | None) -> None:
         for name in list(self._timers):
             self._stop(name)
-        super().connection_lost(exc)
+        if self.seat is not None:
+            self.seat[0].leave(self.seat[1])
+        if self.transport is not None:
+            super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """The head of each request has its time, not that of the first alone."""
-        if self._is_between_requests and "head" not in self._timers:
-            self._limit("head", HEADERS)
-        super().data_received(data)
-        if not self._is_between_requests:
-            self._stop("head")
+        """Split into heads and bodies. The head of each request has its time, not that of the first alone."""
+        if self.transport is None:
+            self._early += data
+            return
+        if self.is_discarding:
+            self._discarded += len(data)
+            if self._discarded > MAX_BYTES:
+                self.transport.abort()
+            return
+        _seat.set(self.seat)  # the task that answers is made here, with a copy of this context
+        while data and not self.transport.is_closing():
+            if self.unread_body:
+                part, data = data[: self.unread_body], data[self.unread_body :]
+                self.unread_body -= len(part)
+                super().data_received(part)
+            else:
+                data = self._take_head(data)
+
+    def _take_head(self, data: bytes) -> bytes:
+        """What follows the head, once that is whole."""
+        begin = max(0, len(self._head) - len(END))
+        self._head += data
+        end = self._head.find(END, begin)
+        if end < 0 or end > MAX_HEAD_BYTES:
+            if len(self._head) > MAX_HEAD_BYTES:
+                self._refuse(HeadRefusal(431, f"the head has more than {MAX_HEAD_BYTES} bytes"))
+            elif "head" not in self._timers:
+                self._limit("head", HEADERS)
+            return b""
+        head, rest = self._head[: end + len(END)], self._head[end + len(END) :]
+        self._head = b""
+        found = read_head(head)
+        if isinstance(found, HeadRefusal):
+            self._refuse(found)
+            return b""
+        self._stop("head")
+        self.unread_body = found
+        super().data_received(head)
+        if found:
+            self.flow.pause_reading()  # until the application asks for the body: it looks at the token first
+        return rest
+
+    def _refuse(self, why: HeadRefusal) -> None:
+        """Without the application, which would have to guess what the request is. Nothing more is read."""
+        self._stop("head")
+        if not self._is_between_requests:  # an answer is being written: it must not have another one in it
+            self.transport.abort()
+            return
+        body = msgspec.json.encode({"error": why.text}) + b"\n"
+        lines = (
+            f"HTTP/1.1 {why.status} {HTTPStatus(why.status).phrase}",
+            "Content-Type: application/json",
+            f"Content-Length: {len(body)}",
+            "Cache-Control: no-store",
+            "X-Content-Type-Options: nosniff",
+            "Connection: close",
+        )
+        self.transport.write("\r\n".join((*lines, "", "")).encode() + body)
+        self.unread_body = 1  # it cannot be said how much comes
+        self.transport.close()
+
+    def discard_rest(self) -> None:
+        self.is_discarding = True
+        self._limit("rest", LINGER)
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -62,11 +181,15 @@ class _LimitedProtocol(H11Protocol):
         self._stop("answer")
         super().resume_writing()
 
+    def _unsupported_upgrade_warning(self) -> None:
+        """An upgrade is ignored, as a server may; a line in the log for each would let anyone fill it."""
+
     @property
     def _is_between_requests(self) -> bool:
         return self.cycle is None or bool(self.cycle.response_complete)
 
     def _limit(self, name: str, seconds: float) -> None:
+        self._stop(name)
         self._timers[name] = self.loop.call_later(seconds, self._late, name)
 
     def _stop(self, name: str) -> None:
@@ -76,14 +199,63 @@ class _LimitedProtocol(H11Protocol):
 
     def _late(self, name: str) -> None:
         self._timers.pop(name, None)
-        if name == "answer" or self._is_between_requests:
+        if name != "head" or self._is_between_requests:
             self.transport.abort()
+
+
+class _Door(asyncio.Protocol):
+    """Counts a connection from its first moment, so that one which never ends its handshake counts too."""
+
+    def __init__(
+        self,
+        table: ConnectionTable,
+        make: Callable[[], _LimitedProtocol],
+        certificate: ReloadedCertificate | None,
+    ) -> None:
+        self._table = table
+        self._make = make
+        self._certificate = certificate
+        self._handshake: asyncio.Task[None] | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        peer = transport.get_extra_info("peername")
+        ticket = self._table.admit(peer[0] if peer else "", transport.abort)
+        protocol = self._make()
+        protocol.seat = self._table, ticket
+        if self._certificate is None:
+            transport.set_protocol(protocol)
+            protocol.connection_made(transport)
+            return
+        transport.pause_reading()  # what comes now is for TLS
+        self._handshake = asyncio.create_task(self._secure(transport, protocol, ticket))
+
+    async def _secure(self, transport: Any, protocol: _LimitedProtocol, ticket: Ticket) -> None:
+        assert self._certificate is not None
+        loop = asyncio.get_running_loop()
+        try:
+            secured = await loop.start_tls(
+                transport,
+                protocol,
+                self._certificate.context,
+                server_side=True,
+                ssl_handshake_timeout=HEADERS,
+                ssl_shutdown_timeout=ENDING,
+            )
+        except OSError:  # TimeoutError and ssl.SSLError are such
+            secured = None
+        if secured is None:
+            self._table.leave(ticket)
+            transport.abort()
+        else:
+            protocol.connection_made(secured)
 
 
 class PageServer:
     """See the module."""
 
-    def __init__(self, app: ASGIApp, port: int, log: RunLog, host: str = HOST) -> None:
+    def __init__(
+        self, app: ASGIApp, port: int, log: RunLog, host: str = HOST, certificate: ReloadedCertificate | None = None
+    ) -> None:
         """InputError where the port is taken."""
         forward_server_logs(log)
         try:
@@ -94,6 +266,7 @@ class PageServer:
             ) from None
         self.port = int(self._socket.getsockname()[1])
         self.host = host
+        self._scheme = "http" if certificate is None else "https"
         config = uvicorn.Config(
             app,
             http=_LimitedProtocol,
@@ -103,13 +276,16 @@ class PageServer:
             access_log=False,
             server_header=False,
             date_header=False,
-            limit_concurrency=MOST_CONNECTIONS,
             timeout_keep_alive=int(HEADERS),
             timeout_graceful_shutdown=ENDING,
-            h11_max_incomplete_event_size=MOST_HEADER_BYTES,
+            h11_max_incomplete_event_size=MAX_HEAD_BYTES,
         )
-        self._server = _Uvicorn(config)
+        self._server = _Uvicorn(config, certificate)
         self._thread = Thread(target=self._run, name="page", daemon=True)
+
+    @property
+    def connections(self) -> ConnectionTable:
+        return self._server.table
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop | None:
@@ -118,7 +294,7 @@ class PageServer:
 
     @property
     def url(self) -> str:
-        return f"http://{self.host}:{self.port}"
+        return f"{self._scheme}://{self.host}:{self.port}"
 
     def start(self) -> None:
         """Returns when it answers."""
@@ -138,15 +314,42 @@ class PageServer:
 
 
 class _Uvicorn(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config) -> None:
+    def __init__(self, config: uvicorn.Config, certificate: ReloadedCertificate | None) -> None:
         super().__init__(config)
         self.answers = Event()
         self.loop: asyncio.AbstractEventLoop | None = None
+        self.table = ConnectionTable()
+        self._certificate = certificate
+        self._reloading: asyncio.Task[None] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self.loop = asyncio.get_running_loop()
+        """As uvicorn's own, with a door before its protocol."""
+        await self.lifespan.startup()
+        self.loop = loop = asyncio.get_running_loop()
+
+        def make() -> _LimitedProtocol:
+            return _LimitedProtocol(
+                config=self.config, server_state=self.server_state, app_state=self.lifespan.state, _loop=loop
+            )
+
+        self.servers = [
+            await loop.create_server(lambda: _Door(self.table, make, self._certificate), sock=one, backlog=256)
+            for one in sockets or ()
+        ]
+        if self._certificate is not None:
+            self._reloading = asyncio.create_task(self._reload(self._certificate))
+        self.started = True
         self.answers.set()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        if self._reloading is not None:
+            self._reloading.cancel()
+        await super().shutdown(sockets)
+
+    async def _reload(self, certificate: ReloadedCertificate) -> None:
+        while True:
+            await asyncio.sleep(INTERVAL)
+            await asyncio.to_thread(certificate.check)
 
 
 def _family(host: str) -> socket.AddressFamily:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from threading import Semaphore
 from typing import Literal, Protocol
 
 from fairway.app.explain.situation import Situation
@@ -20,10 +19,13 @@ from fairway.app.view.watch import ClusterWatch
 from fairway.web.asking import Viewer
 from fairway.web.look_aheads import LookAheads
 from fairway.web.page_log import to_standard_error
+from fairway.web.turns import UserTurns
 from fairway.web.worker import WhatIfWorker
 
 QUESTIONS = 2
 """Questions that decide many times on a copy: so many at once, so that all else goes on."""
+MOST_ASKED = 30
+"""Of them that wait, of one user; requests of users of a cluster are limited before that."""
 
 
 class JobActions(Protocol):
@@ -56,7 +58,7 @@ class ShownCluster:
     """Clients of the stream of events."""
     log: RunLog = field(default_factory=lambda: RunLog(write=to_standard_error))
     ahead: LookAheads = field(default_factory=LookAheads)
-    asking: Semaphore = field(default_factory=lambda: Semaphore(QUESTIONS))
+    asking: UserTurns = field(default_factory=lambda: UserTurns(QUESTIONS, MOST_ASKED))
 
     def situation(self) -> Situation:
         """A copy to put questions to."""

@@ -11,8 +11,8 @@ import asyncio
 import math
 import secrets
 import time
-from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Awaitable, Callable
 from threading import Event, Thread
 
 import msgspec
@@ -24,11 +24,14 @@ from fairway.app.view.watch import ClusterWatch
 from fairway.web.asking import RequestRefusedError, Viewer
 from fairway.web.concealing import conceal, summary_for
 
-MOST_CLIENTS = 500
-MOST_OF_ONE = 200
+MOST_CLIENTS = 400
+MOST_OF_ONE = 50
 """Clients of one user, of several."""
+RECHECK = 15.0
+"""Seconds after which the rights of a client with a token of the cluster are asked for again. What the API server said
+is believed for a while (`cluster_access.KEPT`), so a right that was taken ends after both together."""
 LONGEST = 600.0
-"""Seconds after which a client with a token of the cluster connects again, so that its rights are asked for again."""
+"""Seconds after which such a client connects again in any case."""
 KEPT = 256
 """Deltas that a client may have missed."""
 WAITING = 32
@@ -38,11 +41,17 @@ MOST_FEED = 100
 HEARTBEAT = 15.0
 """Seconds without an event after which a client is sent a comment, so that proxies do not end the connection."""
 TURN = 1.0
+RIGHTS_ENDED = "you may no longer see what you saw; sign in again"
+UNAVAILABLE = 503
+
+Rights = Callable[[], Awaitable[Viewer]]
+"""Who a client is now, and what they may see. RequestRefusedError where its token or session has ended."""
 
 
 class _Client:
-    def __init__(self, viewer: Viewer) -> None:
+    def __init__(self, viewer: Viewer, rights: Rights | None) -> None:
         self.viewer = viewer
+        self.rights = rights
         self.queue: asyncio.Queue[bytes | None] = asyncio.Queue(WAITING)
         self.reason = ""
         self.task: asyncio.Task[object] | None = None
@@ -53,7 +62,8 @@ class EventHub:
 
     def __init__(self, watch: ClusterWatch) -> None:
         self._watch = watch
-        self._clients: set[_Client] = set()
+        self._clients: dict[_Client, None] = {}
+        """The oldest first."""
         self._deltas: deque[tuple[int, DeltaEvent]] = deque(maxlen=KEPT)
         self._run = secrets.token_hex(4)
         """Ids of another run of the server mean nothing here."""
@@ -115,20 +125,22 @@ class EventHub:
                 self._drop(client, "events were read too slowly")
 
     def _drop(self, client: _Client, reason: str) -> None:
-        self._clients.discard(client)
+        self._clients.pop(client, None)
         client.reason = reason
         if client.queue.full() and client.task is not None:
             client.task.cancel()  # it waits for a client that does not read
         else:
             client.queue.put_nowait(None)
 
-    def connect(self, viewer: Viewer, last_id: str | None) -> AsyncIterator[bytes]:
-        """All events for a client, from those that it missed. RequestRefusedError where there are too many."""
-        if len(self._clients) >= MOST_CLIENTS:
-            raise RequestRefusedError(503, "too many clients follow the events; try again later")
+    def connect(self, viewer: Viewer, last_id: str | None, rights: Rights | None = None) -> AsyncIterator[bytes]:
+        """All events for a client, from those that it missed. RequestRefusedError where there are too many. With
+        `rights` it ends when its user may see less.
+        """
         if viewer.token and sum(one.viewer.name == viewer.name for one in self._clients) >= MOST_OF_ONE:
             raise RequestRefusedError(429, f"{MOST_OF_ONE} clients of yours follow the events already")
-        client = _Client(viewer)
+        if len(self._clients) >= MOST_CLIENTS:
+            self._make_room(viewer.name)
+        client = _Client(viewer, rights)
         picture = self._watch.picture
         missed = self._missed(last_id)
         first: list[bytes] = []
@@ -138,20 +150,50 @@ class EventHub:
             hello = HelloEvent(picture.revision, picture.now, resumed=missed is not None)
             first.append(self._text(hello, self._number if missed is None or not missed else missed[0][0] - 1))
         first += [self._delta(found, number, viewer) for number, found in missed or ()]
-        self._clients.add(client)
+        self._clients[client] = None
         return self._events(client, first)
+
+    def _make_room(self, user: str) -> None:
+        """The user with the most clients loses one for a user who has fewer; RequestRefusedError where none has."""
+        numbers = Counter(client.viewer.name for client in self._clients)
+        largest, number = numbers.most_common(1)[0]
+        if number <= numbers[user] + 1:
+            raise RequestRefusedError(503, "too many clients follow the events; try again later")
+        victim = next(client for client in self._clients if client.viewer.name == largest)
+        self._drop(victim, "others follow the events, too, and you have the most clients")
+
+    async def _may_go_on(self, client: _Client) -> bool:
+        """Whether the client may still see all that it saw; what it may see besides, it sees from now on. An API server
+        that cannot be asked takes nothing: what it said last counts until the client connects again.
+        """
+        assert client.rights is not None
+        try:
+            now = await client.rights()
+        except RequestRefusedError as refused:
+            return refused.status == UNAVAILABLE
+        if now.name != client.viewer.name or not _includes(now, client.viewer):
+            return False
+        client.viewer = now
+        return True
 
     async def _events(self, client: _Client, first: list[bytes]) -> AsyncIterator[bytes]:
         client.task = asyncio.current_task()
-        end = time.monotonic() + LONGEST if client.viewer.token else math.inf
+        of_cluster = bool(client.viewer.token)
+        end = time.monotonic() + LONGEST if of_cluster else math.inf
+        check = time.monotonic() + RECHECK if of_cluster and client.rights is not None else math.inf
         try:
             yield b"".join(first)
             while True:
                 if time.monotonic() > end:
                     yield self._text(GoodbyeEvent("what you may see is asked for again"), self._number)
                     return
+                if time.monotonic() >= check:
+                    if not await self._may_go_on(client):
+                        yield self._text(GoodbyeEvent(RIGHTS_ENDED), self._number)
+                        return
+                    check = time.monotonic() + RECHECK
                 try:
-                    async with asyncio.timeout(HEARTBEAT):
+                    async with asyncio.timeout(max(0.0, min(HEARTBEAT, check - time.monotonic()))):
                         text = await client.queue.get()
                 except TimeoutError:
                     yield b": still here\n\n"
@@ -161,7 +203,7 @@ class EventHub:
                     return
                 yield text
         finally:
-            self._clients.discard(client)
+            self._clients.pop(client, None)
 
     def _missed(self, last_id: str | None) -> list[tuple[int, DeltaEvent]] | None:
         """Deltas after an id; None where that cannot be said."""
@@ -180,6 +222,13 @@ class EventHub:
     def _text(self, event: StreamEvent, number: int) -> bytes:
         kind = type(event).__struct_config__.tag
         return f"id: {self._run}-{number}\nevent: {kind}\ndata: ".encode() + msgspec.json.encode(event) + b"\n\n"
+
+
+def _includes(now: Viewer, before: Viewer) -> bool:
+    """Whether nothing may no longer be seen that was."""
+    if before.nodes > now.nodes or before.queues > now.queues:
+        return False
+    return now.namespaces is None or (before.namespaces is not None and before.namespaces <= now.namespaces)
 
 
 # -- differences -----------------------------------------------------------------------------------------------

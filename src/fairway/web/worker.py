@@ -11,7 +11,7 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
-from threading import Event, Semaphore, Thread
+from threading import Event, Thread
 
 import msgspec
 
@@ -28,6 +28,7 @@ from fairway.errors import FairwayError, InputError
 from fairway.scheduler.plugins.installed import default_registry
 from fairway.sim.policies import policy_text
 from fairway.web.asking import NEVER, RequestRefusedError
+from fairway.web.turns import UserTurns
 
 SECONDS = 60
 """Of real time and of processor time."""
@@ -36,8 +37,8 @@ AT_ONCE = 1
 NICE = 5
 LAST = 4_000
 """Bytes of what a worker wrote before it failed."""
-PATIENCE = 20.0
-"""Seconds to wait for one's turn."""
+PATIENCE = 75.0
+"""Seconds to wait for one's turn: longer than one question of another user may take."""
 TURN = 0.25
 """Seconds between two looks whether who asks is still there."""
 
@@ -81,20 +82,17 @@ class QuestionWorker:
         self._seconds = seconds
         self._megabytes = megabytes
         self._nice = nice
-        self._turn = Semaphore(AT_ONCE)
+        self.turns = UserTurns(AT_ONCE)
 
-    def put(self, situation: Situation, question: WorkerQuestion, gone: Event = NEVER) -> WorkResult:
+    def put(self, situation: Situation, question: WorkerQuestion, gone: Event = NEVER, user: str = "") -> WorkResult:
         """RequestRefusedError where it takes too long or too much, InputError where the question is wrong. Who asks may
         be `gone` before it is answered: then it ends.
         """
-        end = time.monotonic() + PATIENCE
-        while not self._turn.acquire(timeout=min(PATIENCE, TURN)):
-            if gone.is_set() or time.monotonic() > end:
-                raise RequestRefusedError(503, "busy with other questions, try again")
+        self.turns.take(user, PATIENCE, gone)
         try:
             return self._put(situation, question, gone)
         finally:
-            self._turn.release()
+            self.turns.give_back()
 
     def _put(self, situation: Situation, question: WorkerQuestion, gone: Event) -> WorkResult:
         names = situation.scheduler_names
@@ -143,9 +141,9 @@ class QuestionWorker:
 class WhatIfWorker(QuestionWorker):
     """See `answers.questions.what_if`."""
 
-    def ask(self, situation: Situation, request: WhatIfRequest, gone: Event = NEVER) -> WhatIfAnswer:
+    def ask(self, situation: Situation, request: WhatIfRequest, gone: Event = NEVER, user: str = "") -> WhatIfAnswer:
         begin = time.perf_counter()
-        found = self.put(situation, WorkerQuestion(what_if=request), gone).answer
+        found = self.put(situation, WorkerQuestion(what_if=request), gone, user).answer
         assert found is not None
         return msgspec.structs.replace(found, seconds=round(time.perf_counter() - begin, 3))
 
@@ -169,7 +167,11 @@ def _answered(situation: Situation, question: WorkerQuestion) -> WorkResult:
 def main() -> None:
     seconds, megabytes, nice = map(int, sys.argv[1:])
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
-    resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
+    memory = megabytes << 20
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    if hard != resource.RLIM_INFINITY:  # of the page that it works for
+        memory = min(memory, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     os.nice(nice)
     with suppress(OSError):  # where memory ends, the worker ends before anything else does
         Path("/proc/self/oom_score_adj").write_text("1000")

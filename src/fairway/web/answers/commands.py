@@ -39,7 +39,7 @@ def event_rows(shown: ShownCluster, asked: Asked) -> EventItems:
 
 
 def waiting_rows(shown: ShownCluster, asked: Asked) -> WaitingItems:
-    return WaitingItems(in_turn(shown, sandbox_of(shown).waiting))
+    return WaitingItems(in_turn(shown, asked, sandbox_of(shown).waiting))
 
 
 def objects(shown: ShownCluster, asked: Asked) -> ObjectItems:

@@ -25,31 +25,30 @@ PATIENCE = 30.0
 
 def explanation(shown: ShownCluster, asked: Asked) -> JobExplanation:
     name, revision = visible_job(asked), shown.watch.picture.revision
-    found = in_turn(shown, lambda: explain(shown.situation(), name, with_forecast=False))
+    found = in_turn(shown, asked, lambda: explain(shown.situation(), name, with_forecast=False))
     return JobExplanation(revision, found)
 
 
 def start(shown: ShownCluster, asked: Asked) -> JobStart:
     name = visible_job(asked)
     situation, revision = shown.situation(), shown.watch.picture.revision
-    found = shown.ahead.start(situation, name, bounds=asked.query["bounds"], gone=asked.gone)
+    found = shown.ahead.start(situation, name, bounds=asked.query["bounds"], gone=asked.gone, user=asked.viewer.name)
     return start_for(JobStart(revision, found.forecast, found.interval), asked.viewer)
 
 
 def order(shown: ShownCluster, asked: Asked) -> JobPlaceInOrder:
     name = visible_job(asked)
     revision = shown.watch.picture.revision
-    found = JobPlaceInOrder(revision, in_turn(shown, lambda: job_order(shown.situation(), name)))
+    found = JobPlaceInOrder(revision, in_turn(shown, asked, lambda: job_order(shown.situation(), name)))
     return order_for(found, asked.viewer)
 
 
-def in_turn(shown: ShownCluster, ask: Callable[[], T]) -> T:
-    if not shown.asking.acquire(timeout=PATIENCE):
-        raise RequestRefusedError(503, "busy with other questions, try again")
+def in_turn(shown: ShownCluster, asked: Asked, ask: Callable[[], T]) -> T:
+    shown.asking.take(asked.viewer.name, PATIENCE, asked.gone)
     try:
         return ask()
     finally:
-        shown.asking.release()
+        shown.asking.give_back()
 
 
 def what_if(shown: ShownCluster, asked: Asked) -> WhatIfAnswer:
@@ -58,7 +57,7 @@ def what_if(shown: ShownCluster, asked: Asked) -> WhatIfAnswer:
         raise RequestRefusedError(404, "questions are not answered here")
     if asked.viewer.namespaces is not None:
         raise RequestRefusedError(403, "only a user who may list the pods of all namespaces may ask this")
-    return shown.what_if.ask(shown.situation(), asked.body, asked.gone)
+    return shown.what_if.ask(shown.situation(), asked.body, asked.gone, asked.viewer.name)
 
 
 ANSWERS: dict[str, Any] = {"explanation": explanation, "start": start, "order": order, "what_if": what_if}

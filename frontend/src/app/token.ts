@@ -1,0 +1,24 @@
+/**
+ * The address that a terminal prints ends in `#token=…`. What follows the `#` is sent to no server, so the token is in no
+ * log; it is taken out of the address bar, and out of the browser's history, before anything else happens.
+ */
+
+const PREFIX = "#token=";
+
+/** The token of an address; "" where it has none. */
+export function tokenOf(hash: string): string {
+  if (!hash.startsWith(PREFIX)) return "";
+  const text = hash.slice(PREFIX.length);
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/** The token of the page's address, which then has none. */
+export function takeToken(): string {
+  const token = tokenOf(location.hash);
+  if (location.hash.startsWith(PREFIX)) history.replaceState(null, "", location.pathname);
+  return token;
+}
