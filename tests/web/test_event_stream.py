@@ -250,8 +250,9 @@ def test_a_stream_shows_what_may_be_seen_besides(monkeypatch):
     monkeypatch.setattr(stream, "RECHECK", 0.0)
 
     async def scenario() -> None:
-        shown, rights = Shown(), Rights(MINE._replace(namespaces=frozenset()))
-        events = shown.hub.connect(rights.viewer, None, rights)
+        none = MINE._replace(namespaces=frozenset())
+        shown, rights = Shown(), Rights(none)
+        events = shown.hub.connect(none, None, rights)
         await anext(events)
         shown.happens("hidden")
         assert "default/hidden" not in (await anext(events)).decode()

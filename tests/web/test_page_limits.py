@@ -10,6 +10,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -193,7 +194,7 @@ def test_connections_are_counted_truly(steps: list[tuple[str, int, int]]) -> Non
     for step, who, which in steps:
         ticket = tickets.get(which)
         if step == "admit" and ticket is None:
-            tickets[which] = table.admit(f"address-{who}", lambda number=which: tickets.pop(number, None))
+            tickets[which] = table.admit(f"address-{who}", partial(_drop, tickets, which))
         elif step == "name" and ticket is not None:
             table.identify(ticket, f"user-{who}")
         elif step == "leave" and ticket is not None:
@@ -256,7 +257,7 @@ def test_a_user_with_many_questions_waits_for_a_user_with_one() -> None:
         threads.append(threading.Thread(target=ask, args=(user,)))
         threads[-1].start()
         number = len(threads)
-        eventually(lambda number=number: len(turns._waiting) == number, "it waits")
+        eventually(partial(_waits, turns, number), "it waits")
     turns.give_back()
     for thread in threads:
         thread.join(20)
@@ -278,6 +279,14 @@ def test_questions_of_one_user_are_limited_and_those_who_left_are_forgotten() ->
     assert not turns._waiting
     turns.give_back()
     turns.take("b", 1)
+
+
+def _waits(turns: UserTurns, number: int) -> bool:
+    return len(turns._waiting) == number
+
+
+def _drop(tickets: dict[int, Ticket], which: int) -> None:
+    tickets.pop(which, None)
 
 
 def _refused(turns: UserTurns, gone: threading.Event) -> None:

@@ -118,9 +118,11 @@ def test_a_client_without_tls_or_with_an_old_one_gets_nothing(page: SecurePage) 
     old = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     old.check_hostname, old.verify_mode = False, ssl.CERT_NONE
     old.minimum_version = ssl.TLSVersion.TLSv1_2
-    with socket.create_connection(("127.0.0.1", page.server.port), timeout=20) as client:
-        with old.wrap_socket(client) as secured:
-            assert secured.version() in ("TLSv1.2", "TLSv1.3")
+    with (
+        socket.create_connection(("127.0.0.1", page.server.port), timeout=20) as client,
+        old.wrap_socket(client) as secured,
+    ):
+        assert secured.version() in ("TLSv1.2", "TLSv1.3")
     assert page.certificate.context.minimum_version == ssl.TLSVersion.TLSv1_2
 
 

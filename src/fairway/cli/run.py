@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from fairway.cli.output import echo, program_log
+from fairway.cli.page_options import page_options
 
 if TYPE_CHECKING:
     from fairway.app.live.logs import RunLog
     from fairway.app.live.settings import RunSettings
-    from fairway.kube.server.connection import Connection
 
 
 @click.command(
@@ -68,15 +68,9 @@ Examples:
     help="Fail /healthz when work is pending and no cycle has finished for this long.  [default: 300; 0: never]",
 )
 @click.option("--http-address", metavar="HOST:PORT", help="Of health, metrics and /debug.  [default: :10259]")
-@click.option("--web", metavar="HOST:PORT", help="Serve the page there; on a loopback address with a token.")
-@click.option(
-    "--web-access",
-    type=click.Choice(["auto", "token", "cluster"]),
-    help="What opens the page: one token, or tokens of the cluster.  [default: auto: by the address]",
-)
-@click.option("--web-hosts", metavar="NAMES", help="Host names that the page answers under; default any.")
-@click.option("--allow-actions", is_flag=True, default=None, help="Let users act from the page, with their own rights.")
-@click.option("--web-history", metavar="FILE", help="Keep the page's history there; default in memory.")
+@click.option("--feed-socket", metavar="PATH", help="Feed a page in another container there: `fairway web --feed`.")
+@click.option("--web", metavar="HOST:PORT", help="Start a page there; on a loopback address with a token.")
+@page_options
 @click.option("--report-to", metavar="FILE", help="The kubeconfig of a hub to which free capacity is reported.")
 @click.option("--report-as", metavar="NAME", help="The name of this cluster's ManagedCluster there.")
 @click.option("--report-lifetime", type=float, metavar="SECONDS", help="How long a report counts.  [default: 120]")
@@ -102,31 +96,33 @@ def command(config: str | None, **flags: Any) -> None:
     settings = read_settings(config, _given(flags))
     connection = find_connection(settings.kubeconfig, settings.context)
     log = program_log(settings.log_format, settings.log_level)
-    with _page(settings, connection, log) as pipe:
-        code = asyncio.run(LiveScheduler(settings, connection, log, viewer=pipe).run())
+    with _page(settings, log) as fed:
+        code = asyncio.run(LiveScheduler(fed, connection, log).run())
     click.get_current_context().exit(code)
 
 
 @contextmanager
-def _page(settings: RunSettings, connection: Connection, log: RunLog) -> Iterator[BinaryIO | None]:
-    """The process that serves the page, as long as the scheduler runs; its pipe, None where there is none."""
+def _page(settings: RunSettings, log: RunLog) -> Iterator[RunSettings]:
+    """The process that serves the page, as long as the scheduler runs; the settings, with the socket to feed it by."""
     if settings.web is None:
-        yield None
+        yield settings
         return
+    import msgspec
+
     from fairway.errors import InputError
 
     try:
         from fairway.web.live_process import started
     except ModuleNotFoundError as error:
         raise InputError(f"{error.name} is not installed, expected: pip install 'fairway[web]'") from None
-    with started(settings, connection.server) as (pipe, address):
+    with started(settings, log) as (socket, address):
         import sys
 
         if sys.stdout.isatty() or "#" not in address:
             echo(f"Page at {address}")
         else:  # what is printed may be kept: a token must not be
             log.info("page; FAIRWAY_WEB_TOKEN sets its token", address=address.partition("#")[0])
-        yield pipe
+        yield msgspec.structs.replace(settings, feed_socket=socket)
 
 
 _NESTED = {

@@ -1,12 +1,13 @@
-"""`fairway web`: a recorded run as a page, or the page of a report, offline."""
+"""`fairway web`: a recorded run as a page, the page of a report, or that of a scheduler in another container."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from fairway.cli.output import echo
+from fairway.cli.page_options import page_options
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,18 +23,43 @@ Examples:
   fairway web run --cycle 120                as it was in that cycle
   fairway run --record /var/fairway          record a live scheduler
   fairway simulate SCENARIO --out out        write a report
-  fairway web out --open                     look at it"""
+  fairway web out --open                     look at it
+  fairway run --feed-socket /run/fairway/feed.sock    feed a page
+  fairway web --feed /run/fairway/feed.sock --web 127.0.0.1:7333"""
 )
-@click.argument("recording", metavar="RECORDING")
+@click.argument("recording", metavar="[RECORDING]", required=False)
 @click.option("--cycle", type=click.IntRange(0), metavar="N", help="Up to this cycle; default all of them.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="The port; default any free one.")
 @click.option("--open", "opens", is_flag=True, help="Open the page in a browser.")
-def command(recording: str, cycle: int | None, port: int, opens: bool) -> None:
+@click.option("--feed", metavar="PATH", help="Serve the page of a scheduler that feeds this socket (--feed-socket).")
+@click.option("--web", metavar="HOST:PORT", help="With --feed: where to serve it.  [default: 127.0.0.1:7333]")
+@page_options
+@click.option("--kubeconfig", metavar="FILE", help="How to reach the cluster, for --web-access cluster.")
+@click.option("--context", metavar="NAME", help="The context of the kubeconfig; default the current one.")
+@click.option("--hub", metavar="FILE", help="Kubeconfig of a hub, for the view of the fleet.")
+@click.option("--log-format", type=click.Choice(["text", "json"]), help="Of lines on standard error.  [default: text]")
+@click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), help="[default: info]")
+def command(
+    recording: str | None, cycle: int | None, port: int, opens: bool, feed: str | None, **flags: Any
+) -> None:
     """Serve the page of a RECORDING on the loopback address, until Ctrl-C.
 
     Every cycle is decided again, so what the page says of jobs, shares and evictions is what was so. Of a report (a
     folder of simulate --out or diff --out) the address of its page is printed: it needs no server.
+
+    With --feed serve the page of a live scheduler, as a process or container of its own: the scheduler writes to a
+    socket and waits for nobody, so that whatever happens to the page leaves scheduling alone.
     """
+    if feed is not None:
+        if recording is not None or cycle is not None:
+            raise click.UsageError("--feed serves a live scheduler, expected without RECORDING and --cycle")
+        _serve_feed(feed, opens, flags)
+        return
+    if recording is None:
+        raise click.UsageError("expected a RECORDING, or --feed PATH")
+    if any(value is not None for value in flags.values()):
+        given = next(name for name, value in flags.items() if value is not None).replace("_", "-")
+        raise click.UsageError(f"--{given} goes with --feed")
     from contextlib import suppress
     from pathlib import Path
     from threading import Event
@@ -65,6 +91,48 @@ def command(recording: str, cycle: int | None, port: int, opens: bool) -> None:
             Event().wait()
         finally:
             page.stop()
+
+
+def _serve_feed(feed: str, opens: bool, flags: dict[str, Any]) -> None:
+    import os
+    import sys
+
+    from fairway.app.stopping import stop_signals
+    from fairway.cli.output import program_log
+    from fairway.errors import InputError
+
+    try:
+        from fairway.web.live_page import FeedReader
+        from fairway.web.live_process import page_address, page_settings
+    except ModuleNotFoundError as error:
+        raise InputError(f"{error.name} is not installed, expected: pip install 'fairway[web]'") from None
+    hosts = tuple(name.strip() for name in (flags["web_hosts"] or "").split(",") if name.strip())
+    settings = page_settings(
+        flags["web"] or "127.0.0.1:7333",
+        flags["web_access"] or "auto",
+        hosts=hosts,
+        allow_actions=bool(flags["allow_actions"]),
+        certificate=flags["web_cert"],
+        key=flags["web_key"],
+        kubeconfig=flags["kubeconfig"],
+        context=flags["context"],
+        history=flags["web_history"],
+        hub=flags["hub"],
+        logFormat=flags["log_format"],
+        logLevel=flags["log_level"],
+        feed=feed,
+    )
+    log = program_log(settings.log_format, settings.log_level)
+    reader = FeedReader(settings, log)
+    address = page_address(settings)
+    if sys.stdout.isatty() or not settings.token:
+        echo(f"Page at {address}")
+    elif not os.environ.get("FAIRWAY_WEB_TOKEN"):  # what is printed may be kept: a token must not be
+        log.info("page; FAIRWAY_WEB_TOKEN sets its token", address=address.partition("#")[0])
+    if opens:
+        _open(address)
+    with stop_signals(reader.stop):
+        reader.run()
 
 
 def report_page(given: Path) -> Path | None:

@@ -1,17 +1,22 @@
-"""The process that serves the page of a live scheduler, started by `fairway run --web`.
+"""The process that serves the page of a live scheduler: a container of its own (`fairway web --feed`), or started by
+`fairway run --web`.
 
-Its first line of standard input says how to serve; the rest is what `app.live.viewer_feed` writes. It ends when that
-ends, and its end does not concern the scheduler.
+It connects to the scheduler's socket and shows what `app.live.viewer_feed` writes there. When that ends, it goes on to
+show what it knows, and connects again. Its own end does not concern the scheduler.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import resource
+import socket
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from ipaddress import ip_address
+from threading import Event as Signal
+from threading import Thread
 from typing import Any
 
 import msgspec
@@ -19,18 +24,21 @@ import msgspec
 from fairway.api.kinds import KINDS, ApiObject
 from fairway.api.policy import default_policy, parse_policy
 from fairway.app.live.logs import RunLog
-from fairway.app.stopping import interrupt, stop_signals
+from fairway.app.live.viewer_feed import FeedHead
+from fairway.app.stopping import stop_signals
 from fairway.app.view.history_ring import IN_MEMORY, HistoryRing
 from fairway.app.view.mirror import CycleReport, Mirror
 from fairway.app.view.scheduler_page import NO_FACTS, ProgramFacts
 from fairway.app.view.watch import ClusterWatch
 from fairway.clock import wall_clock
+from fairway.errors import InputError
 from fairway.kube.http.client import ApiClient
 from fairway.kube.server.configuration import find_connection
 from fairway.scheduler.plugins.installed import default_registry
 from fairway.state.events import Deleted, Event, Upserted
 from fairway.web.access import Access, LoopbackAccess
 from fairway.web.application import application
+from fairway.web.certificate import ReloadedCertificate
 from fairway.web.cluster_access import ClusterAccess
 from fairway.web.cluster_actions import ClusterActions
 from fairway.web.fleet_page import HubFleet
@@ -39,22 +47,28 @@ from fairway.web.server import PageServer
 from fairway.web.shown import ShownCluster
 from fairway.web.worker import WhatIfWorker
 
+AGAIN = 0.5
+"""Seconds between two tries to reach the scheduler."""
+SILENT = 30.0
+"""Seconds without a line, after which it is tried again: the scheduler says something every few seconds."""
 NICE = 10
 """Where there is not enough of the machine, the scheduler has more of it than its page."""
 _STRUCTS: dict[str, Any] = {kind.name: kind.struct for kind in KINDS}
 
 
 class LivePageSettings(msgspec.Struct, rename="camel"):
-    """The first line."""
+    """How to serve; of a page that a scheduler starts, its first line of standard input."""
 
     host: str
     port: int
-    title: str
+    feed: str = ""
+    """The scheduler's socket."""
     token: str = ""
     """On the loopback address: what opens the page. Elsewhere the API server knows the tokens."""
     hosts: list[str] = msgspec.field(default_factory=list)
     """Names that requests may be made under where the API server knows the tokens; [] is any."""
-    scheduler_names: list[str] = msgspec.field(default_factory=list)
+    certificate: str | None = None
+    key: str | None = None
     kubeconfig: str | None = None
     context: str | None = None
     allow_actions: bool = False
@@ -63,9 +77,13 @@ class LivePageSettings(msgspec.Struct, rename="camel"):
     """The kubeconfig of a hub, for the view of the fleet."""
     log_format: str = "text"
     log_level: str = "info"
+    megabytes: int = 0
+    """Of memory that the process may use; 0 is any, where a container has a limit of its own."""
 
 
 class FeedLine(msgspec.Struct):
+    begin: FeedHead | None = None
+    whole: bool = False
     upsert: str = ""
     delete: str = ""
     object: msgspec.Raw = msgspec.Raw()
@@ -78,26 +96,30 @@ class FeedLine(msgspec.Struct):
 class LivePage:
     """Feeds a watch, and serves it."""
 
-    def __init__(self, settings: LivePageSettings) -> None:
+    def __init__(self, settings: LivePageSettings, head: FeedHead, log: RunLog | None = None) -> None:
         policy = default_policy(default_registry().catalog)
-        self.watch = ClusterWatch(Mirror(policy, wall_clock(), settings.scheduler_names or None), wall_clock)
+        self.head = head
+        self.watch = ClusterWatch(Mirror(policy, wall_clock(), head.scheduler_names or None), wall_clock)
         history = HistoryRing(settings.history)
         self.watch.drawn = history.take
         self._facts = NO_FACTS
         self.shown = ShownCluster(
             "live",
-            settings.title,
+            head.title,
             self.watch,
             facts=lambda: self._facts,
             history=history,
             what_if=WhatIfWorker(),
             fleet=None if settings.hub is None else HubFleet(settings.hub).page,
-            log=RunLog(settings.log_format, settings.log_level, write=to_standard_error),
+            log=log or RunLog(settings.log_format, settings.log_level, write=to_standard_error),
         )
         self._client: ApiClient | None = None
         access = self._access(settings)
         self._site = application(self.shown, access, self._hosts(settings))
-        self.server = PageServer(self._site.app, settings.port, self.shown.log, settings.host)
+        certificate = None
+        if settings.certificate and settings.key:
+            certificate = ReloadedCertificate(settings.certificate, settings.key, self.shown.log)
+        self.server = PageServer(self._site.app, settings.port, self.shown.log, settings.host, certificate)
         if isinstance(access, LoopbackAccess):
             access.port = self.server.port
         self._events: list[Event] = []
@@ -141,13 +163,18 @@ class LivePage:
     def take(self, text: bytes) -> None:
         """A line of the feed."""
         line = self._decoder.decode(text)
-        if line.upsert:
+        if line.begin is not None:  # what was not told to its end is told again
+            self._events = []
+        elif line.upsert:
             self._events.append(Upserted(_object(line.upsert, line.object)))
         elif line.delete:
             self._events.append(Deleted(_object(line.delete, line.object)))
         elif line.at is not None:
             events, self._events = self._events, []
-            self.watch.applied_at(events, line.at)
+            if line.whole:
+                self.watch.replaced_at([event.object for event in events], line.at)
+            else:
+                self.watch.applied_at(events, line.at)
         elif line.cycle is not None:
             self.watch.report(line.cycle)
         elif line.policy:
@@ -168,21 +195,92 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+class FeedReader:
+    """Reads the scheduler's socket, and serves a page from its first line on. `run` returns when it is stopped."""
+
+    def __init__(self, settings: LivePageSettings, log: RunLog | None = None) -> None:
+        self._settings = settings
+        self.log = log or RunLog(settings.log_format, settings.log_level, write=to_standard_error)
+        self._stopped = Signal()
+        self._feed: socket.socket | None = None
+        self._page: LivePage | None = None
+        self._was_fed = True
+
+    def stop(self) -> None:
+        """From any thread, or from a signal handler."""
+        self._stopped.set()
+        feed = self._feed
+        if feed is not None:
+            with suppress(OSError):
+                feed.shutdown(socket.SHUT_RDWR)
+
+    def run(self) -> None:
+        try:
+            while not self._stopped.is_set():
+                try:
+                    self._follow()
+                except OSError as error:
+                    self._say_unfed(str(error.strerror or error))
+                else:
+                    self._say_unfed("it closed the connection")
+                self._stopped.wait(AGAIN)
+        finally:
+            if self._page is not None:
+                self._page.stop()
+
+    def _say_unfed(self, why: str) -> None:
+        if self._was_fed and not self._stopped.is_set():
+            self.log.warning("the scheduler does not feed the page; trying again", socket=self._settings.feed, why=why)
+        self._was_fed = False
+
+    def _follow(self) -> None:
+        """One connection to the scheduler, to its end."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as feed:
+            feed.settimeout(SILENT)
+            feed.connect(self._settings.feed)
+            self._feed = feed
+            if self._stopped.is_set():
+                return
+            with feed.makefile("rb") as lines:
+                for line in lines:
+                    if self._stopped.is_set():
+                        return
+                    self._take(line)
+
+    def _take(self, line: bytes) -> None:
+        page = self._page
+        if page is None:
+            head = msgspec.json.decode(line, type=FeedLine).begin
+            if head is None:
+                return
+            page = self._page = LivePage(self._settings, head, self.log)
+            page.start()
+            self.log.info("the page is served", address=page.server.url, cluster=head.title)
+        elif not self._was_fed:
+            self.log.info("the scheduler feeds the page again")
+        self._was_fed = True
+        page.take(line)
+
+
 def main() -> None:
+    """Of a page that a scheduler starts: it ends when its standard input does, which the scheduler holds open."""
     os.nice(NICE)
-    with stop_signals(interrupt), suppress(KeyboardInterrupt):
-        _serve()
-
-
-def _serve() -> None:
     settings = msgspec.json.decode(sys.stdin.buffer.readline(), type=LivePageSettings)
-    page = LivePage(settings)
-    page.start()
-    try:
-        for line in sys.stdin.buffer:
-            page.take(line)
-    finally:
-        page.stop()
+    if settings.megabytes:
+        resource.setrlimit(resource.RLIMIT_AS, (settings.megabytes << 20, settings.megabytes << 20))
+    reader = FeedReader(settings)
+
+    def wait() -> None:
+        sys.stdin.buffer.read()
+        reader.stop()
+
+    Thread(target=wait, name="scheduler", daemon=True).start()
+    with stop_signals(reader.stop):
+        try:
+            reader.run()
+        except InputError as error:
+            reader.log.error("the page cannot be served", why=str(error))
+            sys.exit(2)
 
 
 if __name__ == "__main__":

@@ -1,16 +1,22 @@
-"""Starts the process that serves the page of a live scheduler, and ends it with the scheduler."""
+"""Starts the process that serves the page of a live scheduler, starts it again when it ends, and ends it with the
+scheduler.
+"""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import BinaryIO
+from pathlib import Path
+from threading import Event, Thread
+from typing import Literal
 
 import msgspec
 
+from fairway.app.live.logs import RunLog
 from fairway.app.live.settings import RunSettings
 from fairway.app.view.history_ring import IN_MEMORY
 from fairway.errors import InputError
@@ -18,58 +24,125 @@ from fairway.web.access import new_token
 from fairway.web.live_page import LivePageSettings, is_loopback
 
 ENDING = 5.0
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
+"""Seconds before a page that ended is started again; twice as long each time."""
+MEGABYTES = 4096
+"""Memory of a page that a scheduler starts, addresses included."""
 
 
-@contextmanager
-def started(settings: RunSettings, server: str) -> Iterator[tuple[BinaryIO, str]]:
-    """Its pipe, and the address of the page. InputError where that is not an address."""
-    host, port = split_address(settings.web or "")
+def page_settings(
+    address: str,
+    access: Literal["auto", "token", "cluster"] = "auto",
+    *,
+    hosts: tuple[str, ...] = (),
+    allow_actions: bool = False,
+    **rest: str | None,
+) -> LivePageSettings:
+    """How to serve a page. InputError where that is not an address, or settings contradict each other."""
+    host, port = split_address(address)
     token = ""
-    if settings.web_access == "token" or (settings.web_access == "auto" and is_loopback(host)):
+    if access == "token" or (access == "auto" and is_loopback(host)):
         token = os.environ.get("FAIRWAY_WEB_TOKEN") or new_token()
-    _check(settings, host, token)
-    told = LivePageSettings(
-        host=host,
-        port=port,
-        title=server,
-        token=token,
-        scheduler_names=list(settings.scheduler_names),
-        kubeconfig=settings.kubeconfig,
-        context=settings.context,
-        allow_actions=settings.allow_actions,
-        history=settings.web_history or IN_MEMORY,
-        hosts=list(settings.web_hosts),
-        hub=settings.report_to,
-        log_format=settings.log_format,
-        log_level=settings.log_level,
-    )
-    process = subprocess.Popen([sys.executable, "-m", "fairway.web.live_page"], stdin=subprocess.PIPE)
-    assert process.stdin is not None
-    pipe: BinaryIO = process.stdin  # type: ignore[assignment]
-    try:
-        pipe.write(msgspec.json.encode(told) + b"\n")
-        pipe.flush()
-        yield pipe, f"http://{host}:{port}/" + (f"#token={token}" if token else "")
-    finally:
-        with suppress(OSError, ValueError):
-            pipe.close()
-        try:
-            process.wait(ENDING)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-
-
-def _check(settings: RunSettings, host: str, token: str) -> None:
     if token and not is_loopback(host):
         raise InputError(f"webAccess is token, expected cluster: {host} is not a loopback address")
-    if token and settings.allow_actions:
+    if token and allow_actions:
         raise InputError(
             "allowActions: users act with tokens of their own, expected webAccess cluster or an address that is not "
             "loopback"
         )
-    if token and settings.web_hosts:
+    if token and hosts:
         raise InputError("webHosts: a loopback address is answered under its own names, expected webAccess cluster")
+    if bool(rest.get("certificate")) != bool(rest.get("key")):
+        raise InputError("webCert and webKey go together: a certificate and its key")
+    given = {name: value for name, value in rest.items() if value is not None}
+    return msgspec.convert(
+        {"host": host, "port": port, "token": token, "hosts": hosts, "allowActions": allow_actions, **given},
+        LivePageSettings,
+    )
+
+
+def page_address(settings: LivePageSettings) -> str:
+    """For a browser; with the token, where there is one."""
+    scheme = "https" if settings.certificate else "http"
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    return f"{scheme}://{host}:{settings.port}/" + (f"#token={settings.token}" if settings.token else "")
+
+
+@contextmanager
+def started(settings: RunSettings, log: RunLog) -> Iterator[tuple[str, str]]:
+    """The path of the socket that the page will connect to, and the page's address. InputError where that is none."""
+    page = page_settings(
+        settings.web or "",
+        settings.web_access,
+        hosts=settings.web_hosts,
+        allow_actions=settings.allow_actions,
+        certificate=settings.web_cert,
+        key=settings.web_key,
+        kubeconfig=settings.kubeconfig,
+        context=settings.context,
+        history=settings.web_history or IN_MEMORY,
+        hub=settings.report_to,
+        logFormat=settings.log_format,
+        logLevel=settings.log_level,
+    )
+    with tempfile.TemporaryDirectory(prefix="fairway-") as folder:  # which no other user can look into
+        page.feed = str(Path(folder) / "feed.sock")
+        page.megabytes = MEGABYTES
+        keeper = _PageKeeper(page, log)
+        keeper.start()
+        try:
+            yield page.feed, page_address(page)
+        finally:
+            keeper.stop()
+
+
+class _PageKeeper:
+    """Keeps the process of a page running."""
+
+    def __init__(self, settings: LivePageSettings, log: RunLog) -> None:
+        self._settings = msgspec.json.encode(settings) + b"\n"
+        self._log = log
+        self._stopping = Event()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._thread = Thread(target=self._keep, name="page-keeper", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """The page ends when its standard input does."""
+        self._stopping.set()
+        process = self._process
+        if process is not None and process.stdin is not None:
+            with suppress(OSError, ValueError):
+                process.stdin.close()
+        self._thread.join(ENDING)
+        if process is not None and process.poll() is None:
+            process.kill()
+        self._thread.join(ENDING)
+
+    def _keep(self) -> None:
+        pause = FIRST_PAUSE
+        while not self._stopping.is_set():
+            code = self._run()
+            if self._stopping.wait(0 if code is None else pause):
+                return
+            self._log.warning("the page has ended and is started again; scheduling goes on", status=code)
+            pause = min(LONGEST_PAUSE, 2 * pause)
+
+    def _run(self) -> int | None:
+        try:
+            command = [sys.executable, "-m", "fairway.web.live_page"]
+            # In a session of its own: Ctrl-C in the terminal is for the scheduler, which then ends its page.
+            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
+            assert self._process.stdin is not None
+            with suppress(OSError, ValueError):  # it has ended already
+                self._process.stdin.write(self._settings)
+                self._process.stdin.flush()
+            return self._process.wait()
+        except OSError as error:
+            self._log.warning("the page cannot be started", why=str(error))
+            return -1
 
 
 def split_address(address: str) -> tuple[str, int]:

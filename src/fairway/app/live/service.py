@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Any, BinaryIO
+from typing import Any
 from uuid import uuid4
 
 from fairway.api.kinds import ObjectKey
@@ -29,7 +29,7 @@ from fairway.app.live.settings import RunSettings
 from fairway.app.live.shadow import ShadowPolicy
 from fairway.app.live.status_timer import StatusTimer
 from fairway.app.live.viewer_facts import program_facts
-from fairway.app.live.viewer_feed import ViewerFeed
+from fairway.app.live.viewer_feed import FeedHead, ViewerFeed
 from fairway.app.view.scheduler_page import ProgramFacts
 from fairway.clock import SECOND, wall_clock
 from fairway.drive.change import Bind, Change, Evict, WriteReservation, WriteStops
@@ -78,11 +78,8 @@ class LiveScheduler(KubeProgram):
         log: RunLog,
         *,
         random: Random | None = None,
-        viewer: BinaryIO | None = None,
     ) -> None:
-        """`viewer` is the pipe of a process that shows what the scheduler does."""
         self._settings = settings
-        self._viewer_pipe = viewer
         self._viewer: ViewerFeed | None = None
         self._knows_version = False
         self.metrics = RunMetrics()
@@ -216,8 +213,15 @@ class LiveScheduler(KubeProgram):
             debug.shadow = ShadowPolicy(shadow, state, settings.shadow_every, self._log, self.metrics)
             self._scheduler.listeners.append(debug.shadow)
         self._shadow = debug.shadow
-        if self._viewer_pipe is not None:
-            self._viewer = ViewerFeed(self._viewer_pipe, self._viewer_facts, lost=self._page_lost)
+        if settings.feed_socket:
+            self._viewer = ViewerFeed(
+                settings.feed_socket,
+                FeedHead(self._client.connection.server, tuple(settings.scheduler_names)),
+                self._scheduler.store.told,
+                self._viewer_facts,
+                self._thread.hand_over,
+                lost=self._page_lost,
+            )
             self._viewer.start(policy)
             self._scheduler.listeners.append(self._viewer)
         if settings.record:
@@ -256,7 +260,7 @@ class LiveScheduler(KubeProgram):
         self._log.error("recording ended; scheduling goes on", why=why)
 
     def _page_lost(self, why: str) -> None:
-        self._log.error("the page has ended; scheduling goes on", why=why)
+        self._log.warning("the page is no longer fed; scheduling goes on", why=why)
 
     def _facts(self) -> dict[str, Any]:
         """What `/debug/state` says of this replica. On the loop's thread."""

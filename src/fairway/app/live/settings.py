@@ -67,8 +67,14 @@ class RunSettings(msgspec.Struct, rename="camel", frozen=True, forbid_unknown_fi
     """The name of this cluster's ManagedCluster there."""
     report_lifetime: Annotated[float, Meta(ge=30, le=86400)] = 120.0
     """How long a report counts. Half of it after the last one, it is written again though nothing changed."""
+    feed_socket: str | None = None
+    """A Unix domain socket that a page (`fairway web --feed`) connects to, a process or container of its own."""
     web: str | None = None
-    """Where the page is served, as `host:port`."""
+    """Where a page is served by a process that this one starts, as `host:port`."""
+    web_cert: str | None = None
+    """The page's certificate, in PEM; read again when it changes. Without it the page speaks plain HTTP."""
+    web_key: str | None = None
+    """Its key."""
     web_access: Literal["auto", "token", "cluster"] = "auto"
     """What opens the page: `token`, one that is made at the start, for the one user of a loopback address; `cluster`,
     tokens of the API server, each of which sees what its user may; `auto` is the first on a loopback address."""
@@ -122,8 +128,14 @@ def _check(settings: RunSettings) -> None:
     _check_lease(settings.leader_election)
     if bool(settings.report_to) != bool(settings.report_as):
         raise InputError("reportTo and reportAs go together: the kubeconfig of a hub, and this cluster's name there")
-    if settings.web is None and (settings.allow_actions or settings.web_hosts or settings.web_access != "auto"):
-        raise InputError("allowActions, webAccess and webHosts are about the page, expected with web")
+    if settings.web is None and (
+        settings.allow_actions or settings.web_hosts or settings.web_access != "auto" or settings.web_cert
+    ):
+        raise InputError("allowActions, webAccess, webHosts and webCert are about the page, expected with web")
+    if bool(settings.web_cert) != bool(settings.web_key):
+        raise InputError("webCert and webKey go together: a certificate and its key")
+    if settings.web is not None and settings.feed_socket is not None:
+        raise InputError("web and feedSocket are both given, expected one: a page is started here, or connects")
     if not settings.scheduler_names or not all(settings.scheduler_names):
         raise InputError("schedulerNames is empty, expected at least one name")
 

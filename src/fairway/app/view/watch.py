@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from queue import Empty, SimpleQueue
 from threading import Condition, Event, RLock, Thread
 
+from fairway.api import kinds
 from fairway.api.kinds import ApiObject
 from fairway.api.policy import Policy
 from fairway.app.explain.situation import Situation
@@ -23,7 +24,7 @@ from fairway.clock import Clock, Micros
 from fairway.drive.change import Change
 from fairway.drive.loop import Cycle
 from fairway.state import cluster
-from fairway.state.events import Upserted
+from fairway.state.events import Deleted, Upserted
 from fairway.state.reader import arrival_order
 
 RHYTHM = 0.25
@@ -82,6 +83,10 @@ class ClusterWatch:
 
     def applied_at(self, events: Sequence[cluster.Event], at: Micros) -> None:
         self._inbox.put(lambda mirror: mirror.apply(events, at))
+
+    def replaced_at(self, objects: Sequence[ApiObject], at: Micros) -> None:
+        """These are all objects that there are, whatever was known before."""
+        self._inbox.put(lambda mirror: mirror.apply(_differences(mirror, objects), at))
 
     def decided(self, cycle: Cycle) -> None:
         self.report(report_of(cycle))
@@ -199,3 +204,10 @@ class ClusterWatch:
             situation = self._mirror.situation()
         waiting = [row.job for row in picture.jobs.rows if row.state == "waiting"]
         return self.look_ahead(situation, waiting)
+
+
+def _differences(mirror: Mirror, objects: Sequence[ApiObject]) -> list[cluster.Event]:
+    there = {kinds.key(thing) for thing in objects}
+    gone: list[cluster.Event] = [Deleted(thing) for key, thing in mirror.objects.items() if key not in there]
+    new = [thing for thing in objects if mirror.objects.get(kinds.key(thing)) != thing]
+    return [*gone, *(Upserted(thing) for thing in arrival_order(new))]
