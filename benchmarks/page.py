@@ -13,11 +13,12 @@ import socket
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import BinaryIO
+from pathlib import Path
 
 import msgspec
 
@@ -25,7 +26,7 @@ from fairway.api.kinds import ApiObject
 from fairway.api.manifests import parse_object
 from fairway.api.nodes import Node
 from fairway.api.policy import default_policy
-from fairway.app.live.viewer_feed import ViewerFeed
+from fairway.app.live.viewer_feed import FeedHead, ViewerFeed
 from fairway.app.view.job_table import JobQuery
 from fairway.app.view.mirror import Mirror, report_of
 from fairway.app.view.picture import Picture, picture_of
@@ -137,21 +138,20 @@ def _page(picture: Picture, query: JobQuery) -> bytes:
 
 
 @contextmanager
-def served_page() -> Iterator[tuple[BinaryIO, int]]:
-    """The page's process with 100 clients that read."""
+def served_page(feed: str) -> Iterator[None]:
+    """The page's process with 100 clients that read; the socket is there."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     process = subprocess.Popen([sys.executable, "-m", "fairway.web.live_page"], stdin=subprocess.PIPE)
     assert process.stdin is not None
-    pipe: BinaryIO = process.stdin  # type: ignore[assignment]
-    settings = LivePageSettings("127.0.0.1", port, "benchmark", token=TOKEN)
-    pipe.write(msgspec.json.encode(settings) + b"\n")
-    pipe.flush()
+    settings = LivePageSettings("127.0.0.1", port, feed, token=TOKEN)
+    process.stdin.write(msgspec.json.encode(settings) + b"\n")
+    process.stdin.flush()
     viewers = subprocess.Popen([sys.executable, "-m", "benchmarks.page", str(port)], stdout=subprocess.PIPE)
     assert viewers.stdout is not None
     viewers.stdout.readline()
     try:
-        yield pipe, port
+        yield
     finally:
         for one in (viewers, process):
             one.kill()
@@ -230,10 +230,10 @@ def measure_viewers() -> None:
     watched: list[float] = []
     beside: list[float] = []
     handing: list[float] = []
-    with served_page() as (pipe, _):
-        feed = ViewerFeed(pipe, lambda: NO_FACTS)
-        feed.start(default_policy(default_registry().catalog))
-        feed.applied([Upserted(thing) for thing in things])
+    path = str(Path(tempfile.mkdtemp(prefix="fairway-")) / "feed.sock")
+    feed = ViewerFeed(path, FeedHead("benchmark"), lambda: list(things), lambda: NO_FACTS, lambda call: call())
+    feed.start(default_policy(default_registry().catalog))
+    with served_page(path):
         time.sleep(3)
         cycles(None, state, 100_000)
         for turn in range(TURNS):

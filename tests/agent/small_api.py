@@ -24,6 +24,8 @@ class SmallApi:
         self.slices: dict[str, dict[str, Any]] = {}
         self.claims: dict[str, dict[str, Any]] = {}
         self.log: list[str] = []
+        self.preconditions: list[dict[str, str]] = []
+        """Of each deletion."""
         self.problems: list[str] = []
         self.failing = 0
         """Answer so many requests with 500."""
@@ -132,6 +134,10 @@ class SmallApi:
         if method == "GET":
             return 200, {"items": [one for one in self.slices.values() if _selected(one, query)]}
         if method == "DELETE":
+            wanted = (body or {}).get("preconditions", {})
+            self.preconditions.append(wanted)
+            if name in self.slices and wanted.get("uid") != self.slices[name]["metadata"]["uid"]:
+                return 409, {"message": "the uid in the precondition is another", "reason": "Conflict"}
             return _found(self.slices.pop(name, None))
         name = name or body["metadata"]["name"]
         before = self.slices.get(name)

@@ -75,6 +75,54 @@ def test_an_allocation_that_changed_is_prepared_again(players, host, api):
         one.stop()
 
 
+def test_a_claim_made_again_under_its_name_gets_nothing_of_the_old_one(players, host, api):
+    """The kubelet still holds the old claim. The new one has the same name, another uid, and maybe another owner."""
+    with PlayedAgent(host, api.url) as agent:
+        one = plugin(players, agent).start()
+        eventually(lambda: api.devices(POOL))
+        node = kubelet(players, agent)
+        old = api.claim("c", ("r", POOL, "g0"))
+        prepared = node.prepare(old)
+        api.claims["c"]["metadata"]["uid"] = "uid-new"
+        assert node.prepare(old) == {"uid-c": "claim ns/c has the uid uid-new, expected uid-c"}
+        # The new one asks for the same device, which the old one has not given back.
+        in_use = f"claim ns/c: device g0 of {GPU} is in use by claim ns/c"
+        assert node.prepare("ns c uid-new") == {"uid-new": in_use}
+        assert node.unprepare("ns c uid-new") == {"uid-new": ""}
+        assert node.prepare("ns c uid-new") == {"uid-new": in_use}  # that gave nothing back
+        assert node.unprepare(old) == {"uid-c": ""}
+        again = node.prepare("ns c uid-new")["uid-new"]
+        assert again[0][1] == prepared["uid-c"][0][1]
+        assert again[0][2] == ("devices.fairway.dev/claim=uid-new-0",)
+        one.stop()
+
+
+def test_a_checkpoint_of_another_claim_s_uid_is_put_aside(players, host, api):
+    with PlayedAgent(host, api.url) as agent:
+        one = plugin(players, agent).start()
+        eventually(lambda: api.devices(POOL))
+        claim = api.claim("c", ("r", POOL, "g0"))
+        kubelet(players, agent).prepare(claim)
+        one.stop()
+    path = host / "state/claims/uid-c.json"
+    path.rename(path.with_name("uid-other.json"))
+    with PlayedAgent(host, api.url) as agent:
+        assert agent.logged("checkpoint cannot be read, put aside")
+        assert agent.specs() == {}
+
+
+def test_a_slice_that_was_made_again_is_not_deleted(players, host, api):
+    """By its name alone, what someone made in its place would go."""
+    with PlayedAgent(host, api.url, plugin_grace=1.0) as agent:
+        one = plugin(players, agent).start()
+        eventually(lambda: api.devices(POOL))
+        (name,) = api.slices
+        uid = api.slices[name]["metadata"]["uid"]
+        one.stop()
+        eventually(lambda: not api.slices)
+    assert api.preconditions == [{"uid": uid}]
+
+
 def test_a_checkpoint_that_cannot_be_read_concerns_its_claim_only(players, host, api):
     claims = [api.claim(name, ("r", POOL, f"g{number}")) for number, name in enumerate("ab")]
     with PlayedAgent(host, api.url) as agent:

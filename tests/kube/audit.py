@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from fairway.kube.install.agent import agent_rules
 from fairway.kube.install.bundle import CLASS_USERS, files
 from fairway.kube.install.options import InstallOptions
-from kube.controlplane.plane import AGENT, PLACER, SCHEDULER
+from kube.controlplane.plane import AGENT, PAGE, PLACER, SCHEDULER
 
 Access = tuple[str, str, str]
 """API group, resource with its subresource, verb."""
@@ -36,9 +36,11 @@ class AuditReport(NamedTuple):
 def granted() -> dict[str, set[Access]]:
     """By the user that the roles are bound to."""
     fleet = InstallOptions(part="fleet", name="fairway-fleet")
-    scheduler = [_installed(InstallOptions(web=True)), _installed(InstallOptions(volcano_crds=False))]
+    scheduler = [_installed(InstallOptions(volcano_crds=ours)) for ours in (True, False)]
+    page = _installed(InstallOptions(web=True)) - _installed(InstallOptions())
     return {
         SCHEDULER: set().union(*scheduler),
+        PAGE: page,
         PLACER: _installed(fleet),
         AGENT: set(_access(agent_rules())),
     }

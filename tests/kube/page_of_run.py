@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
 import socket
+import subprocess
+import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -35,9 +38,18 @@ class PageReply(NamedTuple):
 
 
 class LivePageOf:
-    """The page of a scheduler that runs as operators start it."""
+    """A scheduler and its page as `fairway install` sets them up: two processes with an account each, and a socket."""
 
-    def __init__(self, cluster: Cluster, folder: Path, **settings: Any) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        folder: Path,
+        *,
+        web_access: str = "cluster",
+        allow_actions: bool = False,
+        hub: str = "",
+        **settings: Any,
+    ) -> None:
         (folder / "policy.yaml").write_text(POLICY)
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.port = free.getsockname()[1]
@@ -48,9 +60,31 @@ class LivePageOf:
             schedulerNames=[cluster.scheduler],
             policy=str(folder / "policy.yaml"),
             leaderElection={"enabled": False},
-            **{"web": f"127.0.0.1:{self.port}", "webAccess": "cluster", **settings},
+            feedSocket=str(folder / "f.sock"),
+            **settings,
         )
         self.run.start()
+        self.log = folder / "page.log"
+        self._command = [
+            *(sys.executable, "-m", "fairway.cli.main", "web", "--log-format=json"),
+            f"--feed={folder / 'f.sock'}",
+            f"--web=127.0.0.1:{self.port}",
+            f"--web-access={web_access}",
+            f"--kubeconfig={cluster.plane.kubeconfig('page')}",
+            *(["--allow-actions"] if allow_actions else []),
+            *([f"--hub={hub}"] if hub else []),
+        ]
+        self.page: subprocess.Popen[bytes] | None = None
+        self.start_page()
+
+    def start_page(self) -> None:
+        with self.log.open("ab") as log:
+            self.page = subprocess.Popen(self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+    def stop_page(self, how: int = signal.SIGTERM) -> int:
+        assert self.page is not None
+        self.page.send_signal(how)
+        return self.page.wait(60)
 
     def ask(self, path: str, token: str, body: Any = None, **headers: str) -> PageReply:
         data = None if body is None else json.dumps(body).encode()
@@ -113,9 +147,10 @@ def running_page(cluster: Cluster, folder: Path, **settings: Any) -> Iterator[Li
     try:
         yield page
     finally:
-        code = page.run.stop()
+        codes = page.stop_page(), page.run.stop()
     assert page.run.problems() == []
-    assert code == 0
+    assert "traceback" not in page.log.read_text().lower()
+    assert codes == (0, 0)
 
 
 def their_pod(cluster: Cluster, namespace: str, name: str, **spec: Any) -> None:

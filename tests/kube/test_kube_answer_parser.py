@@ -144,3 +144,30 @@ def test_bytes_behind_an_answer_end_its_connection() -> None:
     answer = parser.feed(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}HTTP/1.1 200 OK")
     assert answer == ApiAnswer(200, b"{}")
     assert not parser.keeps
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(
+    st.binary(max_size=300),
+    st.lists(st.integers(1, 99), max_size=4),
+    st.sampled_from([b"", b"X-Sum: 1\r\n"]),
+    st.binary(min_size=1, max_size=60),
+)
+def test_bytes_behind_an_answer_are_no_answer_to_the_next_request(
+    body: bytes, sizes: list[int], trailer: bytes, surplus: bytes
+) -> None:
+    """They came before anything else was asked: whoever reads them as an answer believes what was not said to it."""
+    heads = {
+        b"Transfer-Encoding: chunked": chunked(body, list(sizes), trailer),
+        b"Content-Length: %d" % len(body): body,
+    }
+    for header, sent in heads.items():
+        whole = b"HTTP/1.1 200 OK\r\n%b\r\n\r\n%b" % (header, sent)
+        parser = AnswerParser(MOST, MOST_ERROR)
+        clean = parser.feed(whole)
+        assert clean is not None
+        assert parser.keeps
+        parser = AnswerParser(MOST, MOST_ERROR)
+        answer = parser.feed(whole + surplus)
+        assert answer == clean
+        assert not parser.keeps

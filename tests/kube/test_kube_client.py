@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -220,3 +221,40 @@ def test_certificates_that_are_none_are_said_to_be() -> None:
         ssl_context(Trust(b"nonsense"), None)
     with pytest.raises(InputError, match="client-certificate: not a certificate"):
         ssl_context(Trust(), Certificate(b"a", b"b"))
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_a_connection_with_bytes_behind_its_answer_is_not_used_again(together: bool) -> None:
+    """Whoever sits between, or a server with an error, must not be able to answer a request before it is made."""
+    body = b'{"metadata":{"name":"true"}}'
+    true = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
+    false = true.replace(b"true", b"fake")
+    connections = 0
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        with contextlib.suppress(asyncio.IncompleteReadError, OSError):
+            while True:
+                await reader.readuntil(b"\r\n\r\n")
+                writer.write(true + false if together else true)
+                await writer.drain()
+                if not together:
+                    await asyncio.sleep(0.05)
+                    writer.write(false)
+                    await writer.drain()
+
+    async def run() -> None:
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        client = ApiClient(Connection(f"http://127.0.0.1:{port}", FixedCredentials()))
+        try:
+            for _ in range(3):
+                assert await client.request("GET", "/api/v1/pods") == body
+                await asyncio.sleep(0.2)
+        finally:
+            await client.close()
+            server.close()
+        assert connections == 3
+
+    asyncio.run(run())

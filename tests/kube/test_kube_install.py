@@ -138,13 +138,12 @@ def test_the_deployment_needs_no_privilege() -> None:
     }
 
 
-def test_the_flags_of_the_deployment_are_flags_of_fairway_run() -> None:
-    (deployment,) = [thing for thing in bundle.objects(InstallOptions()) if thing["kind"] == "Deployment"]
-    (container,) = deployment["spec"]["template"]["spec"]["containers"]
-    command, *flags = container["args"]
-    help_text = invoke(command, "--help").out
-    for flag in flags:
-        assert f"{flag.partition('=')[0]} " in help_text
+def test_the_flags_of_the_deployment_are_flags_of_its_commands() -> None:
+    for container in pod_of(web=True, allow_actions=True, web_tls_secret="x")["containers"]:
+        command, *flags = container["args"]
+        help_text = invoke(command, "--help").out
+        for flag in flags:
+            assert f"{flag.partition('=')[0]} " in help_text
 
 
 def test_the_policy_that_is_installed_is_one() -> None:
@@ -168,8 +167,10 @@ def test_crds_only_and_without_those_of_volcano() -> None:
     assert "default" in names
 
 
-@pytest.mark.parametrize("volcano_crds", [True, False])
-def test_the_chart_with_its_values_is_the_stream(volcano_crds: bool) -> None:
+@pytest.mark.parametrize(
+    ("volcano_crds", "web", "secret"), [(True, True, ""), (True, True, "page-tls"), (False, False, "")]
+)
+def test_the_chart_with_its_values_is_the_stream(volcano_crds: bool, web: bool, secret: str) -> None:
     """Rendered by hand: the chart uses few of Helm's words, and each is known here."""
     options = InstallOptions(
         scheduler_names=("fairway", "volcano"),
@@ -177,8 +178,9 @@ def test_the_chart_with_its_values_is_the_stream(volcano_crds: bool) -> None:
         default_for_label="team=a",
         image="x/y@sha256:1",
         volcano_crds=volcano_crds,
-        web=volcano_crds,
-        allow_actions=volcano_crds,
+        web=web,
+        web_tls_secret=secret,
+        allow_actions=web,
     )
     chart = output.helm_chart(options)
     values = yaml.safe_load(chart["values.yaml"])
@@ -202,22 +204,62 @@ def test_the_page_has_its_own_access_port_and_name() -> None:
     plain, page = (bundle.objects(InstallOptions(web=web)) for web in (False, True))
     more = [thing for thing in page if thing not in plain and thing["kind"] != "Deployment"]
     assert [(thing["kind"], thing["metadata"]["name"]) for thing in more] == [
-        (kind, "fairway-page") for kind in ("Service", "NetworkPolicy", "ClusterRole", "ClusterRoleBinding")
+        (kind, "fairway-page")
+        for kind in ("ServiceAccount", "Secret", "Service", "NetworkPolicy", "ClusterRole", "ClusterRoleBinding")
     ]
-    role = more[2]
+    role, binding = more[4:]
     assert [(rule["resources"], rule["verbs"]) for rule in role["rules"]] == [
         (["tokenreviews"], ["create"]),
         (["subjectaccessreviews"], ["create"]),
     ]
-    (deployment,) = [thing for thing in page if thing["kind"] == "Deployment"]
-    arguments = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
-    assert "--web=:8443" in arguments
-    assert "--allow-actions" not in arguments
-    refused = invoke("install", "--allow-actions")
-    assert (refused.code, "expected with --web" in refused.err) == (2, True)
+    assert [subject["name"] for subject in binding["subjects"]] == ["fairway-page"]
+    for thing in plain:  # the scheduler has none of it
+        for rule in thing.get("rules", []):
+            assert not {"tokenreviews", "subjectaccessreviews"} & set(rule["resources"])
+    for flag in ("--allow-actions", "--web-tls-secret=x"):
+        refused = invoke("install", flag)
+        assert (refused.code, "expected with --web" in refused.err) == (2, True)
+
+
+def pod_of(**options: Any) -> Any:
+    things = bundle.objects(InstallOptions(**options))
+    (deployment,) = [thing for thing in things if thing["kind"] == "Deployment"]
+    return deployment["spec"]["template"]["spec"]
+
+
+@pytest.mark.parametrize("secret", ["", "page-tls"])
+def test_the_page_is_a_container_with_limits_and_an_account_of_its_own(secret: str) -> None:
+    pod = pod_of(web=True, web_tls_secret=secret)
+    scheduler, page = pod["containers"]
+    assert (scheduler["name"], page["name"], page["image"]) == ("scheduler", "page", scheduler["image"])
+    assert page["resources"]["limits"].keys() == {"cpu", "memory"}
+    assert page["securityContext"] == scheduler["securityContext"]
+    assert pod["automountServiceAccountToken"] is False
+    mounts = {one["name"]: {mount["name"]: mount for mount in one["volumeMounts"]} for one in pod["containers"]}
+    assert mounts["scheduler"].keys() == {"feed", "scheduler-token"}
+    assert mounts["page"].keys() == {"feed", "page-token", *(["page-tls"] if secret else [])}
+    assert all(mount["readOnly"] for mount in mounts["page"].values())  # it can fill no volume of the scheduler's pod
+    volumes = {volume["name"]: volume for volume in pod["volumes"]}
+    assert volumes["page-token"]["secret"] == {"secretName": "fairway-page"}
+    assert "--feed-socket=/run/fairway/feed.sock" in scheduler["args"]
+    assert "--feed=/run/fairway/feed.sock" in page["args"]
+    assert "--web-access=cluster" in page["args"]
+    assert "--allow-actions" not in page["args"]
+    assert ("--web-cert=/etc/fairway/tls/tls.crt" in page["args"]) == bool(secret)
+    assert page["livenessProbe"]["httpGet"].get("scheme", "HTTP") == ("HTTPS" if secret else "HTTP")
+    assert "readinessProbe" not in page
+    assert "--allow-actions" in pod_of(web=True, allow_actions=True)["containers"][1]["args"]
 
 
 def render(text: str, values: Any, namespace: str) -> str:
+    chosen = re.match(
+        r"\{\{- if not \.Values\.web \}\}\n(.*)\{\{- else if not \.Values\.webTlsSecret \}\}\n(.*)"
+        r"\{\{- else \}\}\n(.*)\{\{- end \}\}\n$",
+        text,
+        re.S,
+    )
+    if chosen:
+        text = chosen[1] if not values["web"] else chosen[2] if not values["webTlsSecret"] else chosen[3]
     found = re.match(r"\{\{- if (not )?\.Values\.([\w.]+) \}\}\n(.*)\{\{- end \}\}\n$", text, re.S)
     if found:
         value = values
@@ -226,7 +268,7 @@ def render(text: str, values: Any, namespace: str) -> str:
         if bool(value) == bool(found[1]):
             return ""
         text = found[3]
-    for condition, value in (("and .Values.web .Values.allowActions", "allowActions"), (".Values.web", "web")):
+    for condition, value in ((".Values.allowActions", "allowActions"),):
         line = re.compile(rf"\{{\{{- if {re.escape(condition)} \}}\}}\n(.*\n)\{{\{{- end \}}\}}\n")
         text = line.sub(r"\1" if values[value] else "", text)
     key, _, label = values["defaultForLabel"].partition("=")
@@ -236,6 +278,7 @@ def render(text: str, values: Any, namespace: str) -> str:
         "{{ .Values.replicas }}": str(values["replicas"]),
         "{{ index .Values.schedulerNames 0 }}": values["schedulerNames"][0],
         '{{ join "," .Values.schedulerNames }}': ",".join(values["schedulerNames"]),
+        "{{ .Values.webTlsSecret | quote }}": f'"{values["webTlsSecret"]}"',
         "{{ .Values.policy | quote }}": yaml.dump(values["policy"], default_style='"', width=1_000_000).strip(),
         '{{ (splitn "=" 2 .Values.defaultForLabel)._0 }}': key,
         '{{ (splitn "=" 2 .Values.defaultForLabel)._1 | quote }}': f'"{label}"',

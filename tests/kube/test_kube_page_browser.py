@@ -1,4 +1,4 @@
-"""`fairway run --web` on a real API server, in a browser: what a user sees, does, and may not."""
+"""The page of `fairway run` on a real API server, in a browser: what a user sees, does, and may not."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _token(monkeypatch: pytest.MonkeyPatch) -> None:
 def opened(page: LivePageOf) -> str:
     """The address that a terminal would print, once it is answered."""
     eventually(lambda: page.ask("/api/v1/session", TOKEN).status == 200, "the page is there")
-    assert TOKEN not in page.run._log.read_text()
+    assert TOKEN not in page.run._log.read_text() + page.log.read_text()
     return f"http://127.0.0.1:{page.port}/#token={TOKEN}"
 
 
@@ -50,7 +50,7 @@ def signed_in(started: Any, address: str, token: str) -> Viewed:
 
 def test_each_view_of_a_live_scheduler(installed: ControlPlane, cluster: Cluster, tmp_path: Path) -> None:
     node = cluster.node("n", cpu=4)
-    with running_page(cluster, tmp_path, webAccess="auto") as page, browser() as started:
+    with running_page(cluster, tmp_path, web_access="auto") as page, browser() as started:
         address = opened(page)
         cluster.pod("runs", cpu="3")
         cluster.pod("waits", cpu="3")
@@ -81,7 +81,7 @@ def test_users_see_their_namespace_and_act_with_their_rights(
     writer = account(installed, own, "writer", [READING, pods])
     cluster.pod("lone", cpu="64")
     their_pod(cluster, other, f"{MARK}-pod")
-    with running_page(cluster, tmp_path, allowActions=True) as page, browser() as started:
+    with running_page(cluster, tmp_path, allow_actions=True) as page, browser() as started:
         address = f"http://127.0.0.1:{page.port}/"
         eventually(lambda: page.ask("/api/v1/session", tenancy.admin).status == 200, "the page is there")
         viewed = signed_in(started, address, reader)
@@ -107,15 +107,15 @@ def test_users_see_their_namespace_and_act_with_their_rights(
         viewed.page.get_by_role("dialog").get_by_role("button", name="Cancel job").click()
         eventually(lambda: "lone" not in cluster.places(), "the pod is deleted")
         assert writer not in viewed.page.evaluate("document.cookie + location.href + JSON.stringify(localStorage)")
-        assert writer not in json.dumps(page.run.lines)
+        assert writer not in json.dumps(page.run.lines) + page.log.read_text()
 
 
 def test_the_fleet_of_a_real_hub(installed: ControlPlane, cluster: Cluster, hub: Hub, tmp_path: Path) -> None:
     hub.managed("m")
     hub.placement("train", annotations={"fairway.dev/requirements": json.dumps({"cpu": "4"})})
     cluster.node("n", cpu=10)
-    report = {"reportTo": str(hub.plane.kubeconfig()), "reportAs": hub.full("m")}
-    with running_page(cluster, tmp_path, webAccess="token", **report) as page, browser() as started:
+    report = {"reportTo": str(hub.plane.kubeconfig()), "reportAs": hub.full("m"), "hub": str(hub.plane.kubeconfig())}
+    with running_page(cluster, tmp_path, web_access="token", **report) as page, browser() as started:
         address = opened(page)
         viewed = Viewed(started, address)
         viewed.page.get_by_role("link", name="Fleet").click()

@@ -1,4 +1,4 @@
-"""`fairway run --web` on a real API server: what users are shown, and what they may do, is what the server says."""
+"""The page of `fairway run` on a real API server: users are shown, and may do, what the server says."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import socket
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,9 @@ import pytest
 from kube.cluster import Cluster, eventually
 from kube.controlplane.plane import ControlPlane
 from kube.page_of_run import MARK, READING, LivePageOf, PageReply, Tenancy, account, running_page, tenants, their_pod
+from kube.process import RunProcess
 from support.page_routes import read_addresses
+from support.web_pages import TOKEN
 
 
 @pytest.fixture(name="tenancy")
@@ -99,7 +102,7 @@ def test_each_user_is_shown_what_kubectl_would_show(page: LivePageOf, cluster: C
     plane.call("DELETE", f"/apis/scheduling.k8s.io/v1/priorityclasses/{own}-high")
 
 
-@pytest.mark.parametrize("page", [{"allowActions": True}], indirect=True)
+@pytest.mark.parametrize("page", [{"allow_actions": True}], indirect=True)
 def test_users_act_with_their_own_rights(page: LivePageOf, cluster: Cluster, tenancy: Tenancy) -> None:
     own, other, reader, _ = tenancy
     plane = cluster.plane
@@ -158,7 +161,7 @@ def test_users_act_with_their_own_rights(page: LivePageOf, cluster: Cluster, ten
     assert writer not in json.dumps(page.run.lines)
 
 
-@pytest.mark.parametrize("page", [{"allowActions": True}], indirect=True)
+@pytest.mark.parametrize("page", [{"allow_actions": True}], indirect=True)
 @pytest.mark.parametrize(
     ("version", "spec"),
     [
@@ -198,11 +201,88 @@ def test_a_gang_is_held_by_its_group(
 def test_scheduling_goes_on_when_the_page_is_killed(page: LivePageOf, cluster: Cluster, tenancy: Tenancy) -> None:
     cluster.node("n", cpu=4)
     eventually(lambda: page.ask("/api/v1/session", tenancy.admin).status == 200, "the page is there")
-    assert page.run._process is not None
-    children = Path(f"/proc/{page.run._process.pid}/task/{page.run._process.pid}/children").read_text().split()
-    for child in children:
-        os.kill(int(child), signal.SIGKILL)
-    eventually(lambda: page.ask("/api/v1/session", tenancy.admin).status == 0, "the page is gone")
+    page.stop_page(signal.SIGKILL)
+    assert page.ask("/api/v1/session", tenancy.admin).status == 0
     cluster.pod("after")
     eventually(lambda: cluster.places()["after"] == "n", "the pod is bound")
-    eventually(lambda: page.run.logged("the page has ended; scheduling goes on"), "the log says so")
+    eventually(lambda: page.run.logged("the page is no longer fed; scheduling goes on"), "the log says so")
+    page.start_page()  # as a kubelet does; what happened meanwhile is shown
+    eventually(lambda: page.job(f"{cluster.namespace}/after", tenancy.admin).get("job"), "the page shows the pod")
+
+
+def test_scheduling_goes_on_while_the_page_stands_still(page: LivePageOf, cluster: Cluster, tenancy: Tenancy) -> None:
+    cluster.node("n", cpu=16)
+    eventually(lambda: page.ask("/api/v1/session", tenancy.admin).status == 200, "the page is there")
+    assert page.page is not None
+    page.page.send_signal(signal.SIGSTOP)
+    try:
+        for number in range(8):
+            cluster.pod(f"p-{number}")
+        eventually(lambda: set(cluster.places().values()) == {"n"}, "the pods are bound")
+    finally:
+        page.page.send_signal(signal.SIGCONT)
+    eventually(lambda: page.job(f"{cluster.namespace}/p-7", tenancy.admin).get("job"), "the page shows the last pod")
+
+
+def test_the_page_finds_a_scheduler_that_was_killed_again(page: LivePageOf, cluster: Cluster, tenancy: Tenancy) -> None:
+    cluster.node("n", cpu=16)
+    cluster.pod("stays")
+    cluster.pod("goes")
+    eventually(lambda: set(cluster.places().values()) == {"n"}, "the pods are bound")
+    eventually(lambda: page.job(f"{cluster.namespace}/goes", tenancy.admin).get("job"), "the page shows them")
+    page.run.kill()
+    assert page.ask("/api/v1/session", tenancy.admin).status == 200  # with what it knows
+    cluster.delete(f"{cluster.pods}/goes")
+    cluster.pod("new")
+    page.run.start()
+    eventually(lambda: page.job(f"{cluster.namespace}/new", tenancy.admin).get("job"), "the page shows the new pod")
+
+    def shown() -> set[str]:
+        rows = page.ask(f"/api/v1/jobs?namespace={cluster.namespace}&state=running", tenancy.admin).document["rows"]
+        return {row["name"] for row in rows}
+
+    eventually(lambda: shown() == {"stays", "new"}, "and not the one that was deleted")
+    assert "the scheduler feeds the page again" in page.log.read_text()
+
+
+def test_a_page_that_run_starts_is_started_again(
+    installed: ControlPlane, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`fairway run --web`, as on a laptop."""
+    monkeypatch.setenv("FAIRWAY_WEB_TOKEN", TOKEN)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    run = RunProcess(
+        tmp_path,
+        "run",
+        kubeconfig=str(installed.kubeconfig("scheduler")),
+        schedulerNames=[cluster.scheduler],
+        leaderElection={"enabled": False},
+        web=f"127.0.0.1:{port}",
+    )
+    run.start()
+
+    def status() -> int:
+        request = urllib.request.Request(f"http://127.0.0.1:{port}/api/v1/session")
+        request.add_header("Authorization", f"Bearer {TOKEN}")
+        try:
+            with urllib.request.urlopen(request, timeout=10) as answer:
+                return int(answer.status)
+        except OSError:
+            return 0
+
+    try:
+        eventually(lambda: status() == 200, "the page is there")
+        assert run._process is not None
+        children = Path(f"/proc/{run._process.pid}/task/{run._process.pid}/children").read_text().split()
+        for thread in Path(f"/proc/{run._process.pid}/task").iterdir():
+            children += (thread / "children").read_text().split()
+        for child in set(children):
+            os.kill(int(child), signal.SIGKILL)
+        eventually(lambda: run.logged("the page has ended and is started again; scheduling goes on"), "the log says so")
+        eventually(lambda: status() == 200, "the page is there again")
+    finally:
+        code = run.stop()
+    assert code == 0
+    assert run.problems() == []
+    assert status() == 0

@@ -38,6 +38,7 @@ OPTIONS = [
     InstallOptions(admission=False, replicas=3),
     InstallOptions(web=True),
     InstallOptions(web=True, allow_actions=True),
+    InstallOptions(web=True, web_tls_secret="page-tls"),
 ]
 
 

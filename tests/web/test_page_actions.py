@@ -268,14 +268,19 @@ def test_a_group_is_looked_for_under_each_of_its_versions(statuses, asked, raise
 
 def test_settings_of_the_page_that_contradict_each_other(tmp_path):
     from fairway.app.live.settings import read_settings
-    from fairway.web.live_process import started
+    from fairway.web.live_process import page_settings
 
     with pytest.raises(InputError, match="expected with web"):
         read_settings(None, {"allowActions": True})
-    for given in ({"allowActions": True}, {"webHosts": ["x"]}):
-        settings = read_settings(None, {"web": "127.0.0.1:7333", **given})
-        with pytest.raises(InputError, match="webAccess cluster"), started(settings, "x"):
-            pass
-    settings = read_settings(None, {"web": "10.0.0.1:7333", "webAccess": "token"})
-    with pytest.raises(InputError, match="not a loopback address"), started(settings, "x"):
-        pass
+    with pytest.raises(InputError, match="go together"):
+        read_settings(None, {"web": "127.0.0.1:7333", "webCert": "x"})
+    with pytest.raises(InputError, match="expected one"):
+        read_settings(None, {"web": "127.0.0.1:7333", "feedSocket": "x"})
+    with pytest.raises(InputError, match="webAccess cluster"):
+        page_settings("127.0.0.1:7333", allow_actions=True)
+    with pytest.raises(InputError, match="webAccess cluster"):
+        page_settings("127.0.0.1:7333", hosts=("x",))
+    with pytest.raises(InputError, match="not a loopback address"):
+        page_settings("10.0.0.1:7333", "token")
+    with pytest.raises(InputError, match="go together"):
+        page_settings("10.0.0.1:7333", certificate="x")

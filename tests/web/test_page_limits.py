@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairway.web import bodies, connections
+from fairway.web import bodies, connections, worker
 from fairway.web.asking import RequestRefusedError
 from fairway.web.bodies import BodyBudget
 from fairway.web.connections import ConnectionTable, Ticket
@@ -310,3 +310,17 @@ def test_no_user_is_served_twice_while_another_waits(users: list[str]) -> None:
         before = order[:place]
         others = {other for other in order[place:] if other != user}
         assert all(before.count(user) <= before.count(other) for other in others), order
+
+
+# -- workers ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("text", "megabytes"), [("4294967296\n", 1024), ("max\n", 2048), (None, 2048)])
+def test_a_worker_s_memory_is_a_part_of_its_container_s(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str | None, megabytes: int
+) -> None:
+    limit = tmp_path / "memory.max"
+    if text is not None:
+        limit.write_text(text)
+    monkeypatch.setattr(worker, "container_megabytes", partial(worker.container_megabytes, limit))
+    assert worker.QuestionWorker(megabytes=2048)._megabytes == megabytes

@@ -8,12 +8,14 @@ from starlette.testclient import TestClient
 
 from fairway.app.live.logs import RunLog
 from fairway.app.view.history_ring import HistoryRing
+from fairway.app.view.job_detail import HIDDEN
 from fairway.app.view.models.fleet import FleetPage
 from fairway.app.view.models.history import SchedulerProblem
+from fairway.app.view.models.moves import EvictionEntry
 from fairway.app.view.scheduler_page import ProgramFacts
 from fairway.web.application import application
 from fairway.web.asking import Viewer
-from fairway.web.concealing import conceal
+from fairway.web.concealing import conceal, eviction_for
 from fairway.web.contract import OPERATIONS
 from fairway.web.shown import ShownCluster
 from fairway.web.sources import sandbox_watch
@@ -211,3 +213,38 @@ def test_concealing_looks_at_names_wherever_they_begin():
     for text, expected in texts.items():
         assert conceal(text.encode(), OWN, known).decode() == expected
         assert conceal(text.encode(), Viewer("admin"), known).decode() == text
+
+
+# -- queues in evictions -----------------------------------------------------------------------------------------------
+
+
+def evicted(job: str, for_job: str) -> EvictionEntry:
+    names = {"pod": f"{job}-0", "job": job, "queue": f"{job.partition('/')[0]}-queue", "node": "n-1"}
+    return EvictionEntry(
+        id=1, at="now", for_job=for_job, for_queue=f"{for_job.partition('/')[0]}-queue", rule="preempt",
+        reason=f"for {for_job}", **names,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("queues", [True, False])
+@pytest.mark.parametrize("nodes", [True, False])
+def test_queues_and_nodes_of_others_in_evictions_are_shown_to_who_may_list_them(queues: bool, nodes: bool) -> None:
+    viewer = OWN._replace(queues=queues, nodes=nodes)
+    theirs = eviction_for(evicted(f"{OTHER}/{MARK}-low", "own/taker"), viewer)
+    assert (theirs.pod, theirs.job) == (HIDDEN, HIDDEN)
+    assert theirs.queue == (f"{OTHER}-queue" if queues else "")
+    assert theirs.node == ("n-1" if nodes else "")
+    assert (theirs.for_job, theirs.for_queue) == ("own/taker", "own-queue")
+
+    ours = eviction_for(evicted("own/robbed", f"{OTHER}/{MARK}-high"), viewer)
+    assert (ours.pod, ours.job, ours.queue, ours.node) == ("own/robbed-0", "own/robbed", "own-queue", "n-1")
+    assert (ours.for_job, ours.reason) == (HIDDEN, "")
+    assert ours.for_queue == (f"{OTHER}-queue" if queues else "")
+
+    strange = eviction_for(evicted(f"{OTHER}/a", f"{OTHER}/b"), FEW)
+    assert OTHER not in str(strange)
+
+
+def test_who_may_see_all_is_shown_all_of_an_eviction() -> None:
+    entry = evicted(f"{OTHER}/a", f"{OTHER}/b")
+    assert eviction_for(entry, Viewer("admin", None, nodes=False, queues=False)) == entry

@@ -49,7 +49,10 @@ Examples:
     show_default=True,
     help="How agents publish devices: annotation is for clusters without DRA.",
 )
-@click.option("--web", is_flag=True, help="Serve the page on port 8443, for users with tokens of the cluster.")
+@click.option(
+    "--web", is_flag=True, help="Serve the page on port 8443, from its own container, to users of the cluster."
+)
+@click.option("--web-tls-secret", metavar="NAME", default="", help="With --web: Secret with the page's certificate.")
 @click.option("--allow-actions", is_flag=True, help="With --web: let users act on jobs, with their own rights.")
 @click.option(
     "--default-for-label",
@@ -80,6 +83,7 @@ def command(
     agent: bool,
     agent_publish: str,
     web: bool,
+    web_tls_secret: str,
     allow_actions: bool,
     default_for_label: str,
     output: str,
@@ -108,8 +112,11 @@ def command(
         policy = read_text(policy_file)
     if part == "fleet" and (crds_only or policy_file or default_for_label or web):
         raise InputError("install fleet takes none of --crds-only, --policy, --web and --default-for-label")
-    if allow_actions and not web:
-        raise InputError("--allow-actions is about the page, expected with --web")
+    if not web and (allow_actions or web_tls_secret):
+        flag = "--allow-actions" if allow_actions else "--web-tls-secret"
+        raise InputError(f"{flag} is about the page, expected with --web")
+    if web_tls_secret:
+        _check_names("--web-tls-secret", [web_tls_secret])
     options = InstallOptions(
         part=part,
         name="fairway" if part == "scheduler" else "fairway-fleet",
@@ -123,6 +130,7 @@ def command(
         agent=agent,
         agent_publish=agent_publish,
         web=web,
+        web_tls_secret=web_tls_secret,
         allow_actions=allow_actions,
         default_for_label=default_for_label,
         policy=policy,

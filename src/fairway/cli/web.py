@@ -39,9 +39,7 @@ Examples:
 @click.option("--hub", metavar="FILE", help="Kubeconfig of a hub, for the view of the fleet.")
 @click.option("--log-format", type=click.Choice(["text", "json"]), help="Of lines on standard error.  [default: text]")
 @click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), help="[default: info]")
-def command(
-    recording: str | None, cycle: int | None, port: int, opens: bool, feed: str | None, **flags: Any
-) -> None:
+def command(recording: str | None, cycle: int | None, port: int, opens: bool, feed: str | None, **flags: Any) -> None:
     """Serve the page of a RECORDING on the loopback address, until Ctrl-C.
 
     Every cycle is decided again, so what the page says of jobs, shares and evictions is what was so. Of a report (a
@@ -94,7 +92,6 @@ def command(
 
 
 def _serve_feed(feed: str, opens: bool, flags: dict[str, Any]) -> None:
-    import os
     import sys
 
     from fairway.app.stopping import stop_signals
@@ -127,7 +124,7 @@ def _serve_feed(feed: str, opens: bool, flags: dict[str, Any]) -> None:
     address = page_address(settings)
     if sys.stdout.isatty() or not settings.token:
         echo(f"Page at {address}")
-    elif not os.environ.get("FAIRWAY_WEB_TOKEN"):  # what is printed may be kept: a token must not be
+    else:  # what is printed may be kept: a token must not be
         log.info("page; FAIRWAY_WEB_TOKEN sets its token", address=address.partition("#")[0])
     if opens:
         _open(address)

@@ -12,10 +12,10 @@ import os
 import resource
 import socket
 import sys
+import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from ipaddress import ip_address
-from threading import Event as Signal
 from threading import Thread
 from typing import Any
 
@@ -201,14 +201,14 @@ class FeedReader:
     def __init__(self, settings: LivePageSettings, log: RunLog | None = None) -> None:
         self._settings = settings
         self.log = log or RunLog(settings.log_format, settings.log_level, write=to_standard_error)
-        self._stopped = Signal()
+        self._is_stopping = False  # not an Event: `stop` may interrupt the very thread that waits for one
         self._feed: socket.socket | None = None
         self._page: LivePage | None = None
         self._was_fed = True
 
     def stop(self) -> None:
         """From any thread, or from a signal handler."""
-        self._stopped.set()
+        self._is_stopping = True
         feed = self._feed
         if feed is not None:
             with suppress(OSError):
@@ -216,20 +216,23 @@ class FeedReader:
 
     def run(self) -> None:
         try:
-            while not self._stopped.is_set():
+            while not self._is_stopping:
                 try:
                     self._follow()
                 except OSError as error:
                     self._say_unfed(str(error.strerror or error))
                 else:
                     self._say_unfed("it closed the connection")
-                self._stopped.wait(AGAIN)
+                time.sleep(AGAIN)
         finally:
             if self._page is not None:
                 self._page.stop()
 
+    def _stops(self) -> bool:
+        return self._is_stopping
+
     def _say_unfed(self, why: str) -> None:
-        if self._was_fed and not self._stopped.is_set():
+        if self._was_fed and not self._is_stopping:
             self.log.warning("the scheduler does not feed the page; trying again", socket=self._settings.feed, why=why)
         self._was_fed = False
 
@@ -239,11 +242,11 @@ class FeedReader:
             feed.settimeout(SILENT)
             feed.connect(self._settings.feed)
             self._feed = feed
-            if self._stopped.is_set():
+            if self._is_stopping:
                 return
             with feed.makefile("rb") as lines:
                 for line in lines:
-                    if self._stopped.is_set():
+                    if self._stops():
                         return
                     self._take(line)
 

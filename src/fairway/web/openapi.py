@@ -24,7 +24,8 @@ numbers in base units (cores, bytes, or a count) by the name of the resource. An
 On the loopback address a random token opens the page: the page takes it from its address (`/#token=...`, which no \
 server sees) and sends it to `POST /api/v1/login`; a cookie then stands for it. Commands send it as `Authorization: \
 Bearer`. On a cluster the bearer token is one of the API server. No token is read from the query of an address. \
-Requests that change something need `Content-Type: application/json`, and an Origin that is the page's own where a browser sends them.\
+Requests that change something need `Content-Type: application/json`, and an Origin that is the page's own where a \
+browser sends them.\
 """
 TAGS = {
     "views": "What the page shows.",

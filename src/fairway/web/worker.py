@@ -33,6 +33,8 @@ from fairway.web.turns import UserTurns
 SECONDS = 60
 """Of real time and of processor time."""
 MEGABYTES = 4096
+CONTAINER_PART = 4
+"""Of a container's memory, what one worker may have: a container that exceeds its own is ended as a whole."""
 AT_ONCE = 1
 NICE = 5
 LAST = 4_000
@@ -41,6 +43,14 @@ PATIENCE = 75.0
 """Seconds to wait for one's turn: longer than one question of another user may take."""
 TURN = 0.25
 """Seconds between two looks whether who asks is still there."""
+
+
+def container_megabytes(path: Path = Path("/sys/fs/cgroup/memory.max")) -> int:
+    """Of the container that this runs in; a large number where it has no limit."""
+    try:
+        return int(path.read_text()) >> 20
+    except (OSError, ValueError):  # `max`, or another system
+        return 1 << 30
 
 
 class WorkerQuestion(msgspec.Struct):
@@ -80,7 +90,7 @@ class QuestionWorker:
 
     def __init__(self, seconds: float = SECONDS, megabytes: int = MEGABYTES, nice: int = NICE) -> None:
         self._seconds = seconds
-        self._megabytes = megabytes
+        self._megabytes = min(megabytes, container_megabytes() // CONTAINER_PART)
         self._nice = nice
         self.turns = UserTurns(AT_ONCE)
 

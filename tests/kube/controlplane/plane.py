@@ -28,6 +28,8 @@ from kube.controlplane.build import cache_folder
 
 SCHEDULER = "system:serviceaccount:fairway-system:fairway"
 """The user of the token `scheduler`."""
+PAGE = "system:serviceaccount:fairway-system:fairway-page"
+"""The user of the token `page`."""
 PLACER = "system:serviceaccount:fairway-system:fairway-fleet"
 """The user of the token `fleet`."""
 AGENT = "system:serviceaccount:fairway-agent:fairway-agent"
@@ -35,13 +37,14 @@ AGENT = "system:serviceaccount:fairway-agent:fairway-agent"
 _USERS = {
     "admin": ("admin", "system:masters"),
     "scheduler": (SCHEDULER, "system:serviceaccounts"),
+    "page": (PAGE, "system:serviceaccounts"),
     "fleet": (PLACER, "system:serviceaccounts"),
 }
 _AUDIT = {
     "apiVersion": "audit.k8s.io/v1",
     "kind": "Policy",
     "omitStages": ["RequestReceived"],
-    "rules": [{"level": "Metadata", "users": [SCHEDULER, PLACER, AGENT]}, {"level": "None"}],
+    "rules": [{"level": "Metadata", "users": [SCHEDULER, PAGE, PLACER, AGENT]}, {"level": "None"}],
 }
 """What Fairway's programs asked for and whether it was allowed: a test run ends with a look at that (`kube.audit`)."""
 _PATIENCE = 180.0

@@ -95,8 +95,8 @@ class ViewerFeed:
         clock: Clock = wall_clock,
         lost: Callable[[str], None] = lambda why: None,
     ) -> None:
-        """`objects` are all that listeners were told of, and `hand_over` calls something on the loop's thread. `lost` is
-        told why a page is no longer fed. InputError where the path is not one for a socket.
+        """`objects` are all that listeners were told of, and `hand_over` calls something on the loop's thread. `lost`
+        is told why a page is no longer fed. InputError where the path is not one for a socket.
         """
         self._path = path
         self._head = head

@@ -42,7 +42,7 @@ def volcano_rules() -> list[Manifest]:
 
 
 def page_rules() -> list[Manifest]:
-    """Of the page: whose token it is, and what its user may see."""
+    """Of the page's own account: whose token it is, and what its user may see. Actions use the user's token."""
     return [
         rule("authentication.k8s.io", ["tokenreviews"], ["create"]),
         rule("authorization.k8s.io", ["subjectaccessreviews"], ["create"]),

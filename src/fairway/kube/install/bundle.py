@@ -33,7 +33,7 @@ def files(options: InstallOptions) -> Files:
         found["access-volcano"] = volcano_access(options)
     if options.web:
         found["page"] = page(options)
-        found["access-page"] = _further_access(options, "page", page_rules())
+        found["access-page"] = _further_access(options, "page", page_rules(), options.page_name)
     if options.admission:
         found["admission"] = policies(options.identity)
     if options.agent:
@@ -94,8 +94,8 @@ def volcano_access(options: InstallOptions) -> list[Manifest]:
     return _further_access(options, "volcano", volcano_rules())
 
 
-def _further_access(options: InstallOptions, what: str, rules: list[Manifest]) -> list[Manifest]:
-    """Rules that only some installations need, in a role of their own."""
+def _further_access(options: InstallOptions, what: str, rules: list[Manifest], account: str = "") -> list[Manifest]:
+    """Rules that only some installations need, in a role of their own, for the scheduler or another account."""
     group = "rbac.authorization.k8s.io"
     meta = {"name": f"{options.name}-{what}", "labels": labels(options)}
     return [
@@ -105,7 +105,7 @@ def _further_access(options: InstallOptions, what: str, rules: list[Manifest]) -
             "kind": "ClusterRoleBinding",
             "metadata": meta,
             "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": meta["name"]},
-            "subjects": [{"kind": "ServiceAccount", "name": options.name, "namespace": options.namespace}],
+            "subjects": [{"kind": "ServiceAccount", "name": account or options.name, "namespace": options.namespace}],
         },
     ]
 

@@ -42,7 +42,9 @@ class InstallOptions:
     agent_publish: str = "slices"
     """How agents publish devices: `slices`, or `annotation` where there is no DRA."""
     web: bool = False
-    """Serve the page, for users with tokens of the cluster."""
+    """Serve the page from a container of its own, for users with tokens of the cluster."""
+    web_tls_secret: str = ""
+    """The Secret (of type kubernetes.io/tls) with the page's certificate; "" is plain HTTP."""
     allow_actions: bool = False
     """Let users of the page act on jobs, with their own rights."""
     default_for_label: str = ""
@@ -53,3 +55,8 @@ class InstallOptions:
     def identity(self) -> str:
         """The user name that the scheduler has at the API server."""
         return f"system:serviceaccount:{self.namespace}:{self.name}"
+
+    @property
+    def page_name(self) -> str:
+        """Of the page's service account, and of all that is installed for it."""
+        return f"{self.name}-page"

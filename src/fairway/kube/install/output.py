@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from typing import Any
 
 import yaml
@@ -66,8 +67,10 @@ admission: {admission}
 serviceMonitor: {service_monitor}
 # The node agent, in the namespace fairway-agent.
 agent: {agent}
-# The page on port 8443, for users with tokens of the cluster; TLS and login belong to a proxy in front.
+# The page on port 8443, in a container of its own, for users with tokens of the cluster.
 web: {web}
+# The Secret (kubernetes.io/tls) with the page's certificate; "" for plain HTTP behind a proxy.
+webTlsSecret: {web_tls_secret}
 # Let users of the page act on jobs, with their own rights.
 allowActions: {allow_actions}
 # A label (key=value) of namespaces whose pods get Fairway when they name no scheduler; "" for none.
@@ -89,6 +92,7 @@ _MARKS = InstallOptions(
     service_monitor=True,
     agent=True,
     web=True,
+    web_tls_secret="@tls-secret@",
     allow_actions=True,
     default_for_label="@label-key@=@label-value@",
 )
@@ -102,6 +106,7 @@ _PLACES = {
     "@schedulers@": "{{ index .Values.schedulerNames 0 }}",
     "--scheduler-names={{ index .Values.schedulerNames 0 }}": '--scheduler-names={{ join "," .Values.schedulerNames }}',
     "'@policy@'": "{{ .Values.policy | quote }}",
+    "'@tls-secret@'": "{{ .Values.webTlsSecret | quote }}",
     "'@label-key@': '@label-value@'": '{{ (splitn "=" 2 .Values.defaultForLabel)._0 }}: '
     '{{ (splitn "=" 2 .Values.defaultForLabel)._1 | quote }}',
     "replicas: 2": "replicas: {{ .Values.replicas }}",
@@ -118,8 +123,14 @@ _CONDITIONS = {
 }
 
 
-_LINES = {"--web=:": ".Values.web", "--allow-actions": "and .Values.web .Values.allowActions"}
+_LINES = {"--allow-actions": ".Values.allowActions"}
 """Arguments that are given only where a value says so."""
+_DEPLOYMENTS = (
+    ("if not .Values.web", {"web": False, "web_tls_secret": "", "allow_actions": False}),
+    ("else if not .Values.webTlsSecret", {"web_tls_secret": ""}),
+    ("else", {}),
+)
+"""The Deployment without the page, with it, and with its certificate: which of them, a value says."""
 
 
 def helm_chart(options: InstallOptions) -> Texts:
@@ -135,11 +146,22 @@ def helm_chart(options: InstallOptions) -> Texts:
         "kubeVersion": ">=1.34.0-0",
     }
     found = {"Chart.yaml": yaml.dump(chart, sort_keys=False), "values.yaml": _values(options)}
+    if options.part == "scheduler":
+        found["templates/deployment.yaml"] = _deployments()
     for name, things in _chart_files(_MARKS if options.part == "scheduler" else _FLEET_MARKS).items():
         text = _marked(documents(things))
         condition = _CONDITIONS.get(name)
         found[f"templates/{name}.yaml"] = f"{{{{- if {condition} }}}}\n{text}{{{{- end }}}}\n" if condition else text
     return found
+
+
+def _deployments() -> str:
+    text = ""
+    for condition, changes in _DEPLOYMENTS:
+        things = files(replace(_MARKS, **changes))["workload"]
+        (deployment,) = [thing for thing in things if thing["kind"] == "Deployment"]
+        text += f"{{{{- {condition} }}}}\n" + _marked(documents([deployment]))
+    return text + "{{- end }}\n"
 
 
 def _chart_files(marks: InstallOptions) -> dict[str, list[Manifest]]:
@@ -149,6 +171,7 @@ def _chart_files(marks: InstallOptions) -> dict[str, list[Manifest]]:
     found["workload"] = [thing for thing in found["workload"] if thing["kind"] != "ServiceMonitor"]
     if marks.part == "fleet":
         return found
+    found["workload"] = [thing for thing in found["workload"] if thing["kind"] != "Deployment"]
     for queue in found["queue"]:  # its kind is defined by this very chart: it can only be made afterwards
         queue["metadata"]["annotations"] = {
             "helm.sh/hook": "post-install,post-upgrade",
@@ -183,6 +206,7 @@ def _values(options: InstallOptions) -> str:
         service_monitor=yes(options.service_monitor),
         agent=yes(options.agent),
         web=yes(options.web),
+        web_tls_secret=f'"{options.web_tls_secret}"',
         allow_actions=yes(options.allow_actions),
         default_for_label=f'"{options.default_for_label}"',
         policy="".join(f"  {line}\n" for line in options.policy.splitlines()),

@@ -13,7 +13,17 @@ PORTS = {"scheduler": 10259, "fleet": 10260}
 NOBODY = 65532
 """The user that containers without one run as."""
 PAGE_PORT = 8443
+FEED_FOLDER = "/run/fairway"
+TLS_FOLDER = "/etc/fairway/tls"
+TOKEN_FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount"
+TOKEN_SECONDS = 3607
+"""What kubelets ask for themselves; the token is rotated long before."""
 POLICY_KEY = "policy.yaml"
+CONTAINER_SECURITY: Manifest = {
+    "allowPrivilegeEscalation": False,
+    "readOnlyRootFilesystem": True,
+    "capabilities": {"drop": ["ALL"]},
+}
 
 
 def workload(options: InstallOptions) -> list[Manifest]:
@@ -66,9 +76,13 @@ def _deployment(options: InstallOptions) -> Manifest:
 
 
 def _pod_spec(options: InstallOptions) -> Manifest:
+    """With the page, no token is mounted by itself: a pod has one service account, and each of the two containers must
+    have only its own. The scheduler's is projected into its container; the page's comes from a Secret.
+    """
+    volumes = {"volumes": _volumes(options)} if options.web else {}
     return {
         "serviceAccountName": options.name,
-        "automountServiceAccountToken": True,
+        "automountServiceAccountToken": not options.web,
         "priorityClassName": "system-cluster-critical",
         "schedulerName": "default-scheduler",
         "terminationGracePeriodSeconds": 40,
@@ -86,11 +100,73 @@ def _pod_spec(options: InstallOptions) -> Manifest:
                 "labelSelector": {"matchLabels": labels(options)},
             }
         ],
-        "containers": [_container(options)],
+        "containers": [_container(options), *([_page_container(options)] if options.web else [])],
+        **volumes,
+    }
+
+
+def _volumes(options: InstallOptions) -> list[Manifest]:
+    found: list[Manifest] = [
+        {"name": "feed", "emptyDir": {}},
+        {
+            "name": "scheduler-token",
+            "projected": {
+                "sources": [
+                    {"serviceAccountToken": {"path": "token", "expirationSeconds": TOKEN_SECONDS}},
+                    {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+                    {
+                        "downwardAPI": {
+                            "items": [{"path": "namespace", "fieldRef": {"fieldPath": "metadata.namespace"}}]
+                        }
+                    },
+                ]
+            },
+        },
+        {"name": "page-token", "secret": {"secretName": options.page_name}},
+    ]
+    if options.web_tls_secret:
+        found.append({"name": "page-tls", "secret": {"secretName": options.web_tls_secret}})
+    return found
+
+
+def _mount(name: str, path: str, *, read_only: bool = True) -> Manifest:
+    return {"name": name, "mountPath": path, **({"readOnly": True} if read_only else {})}
+
+
+def _page_container(options: InstallOptions) -> Manifest:
+    """The page: whatever users do to it, its limits and its account are its own, and the feed is read-only.
+
+    It has no readiness probe: a pod is ready when all its containers are, and users of the page must not be able to
+    make the scheduler's pod look unready to a drain or a rollout.
+    """
+    probe: Manifest = {"path": "/healthz", "port": "page"}
+    certificate = []
+    if options.web_tls_secret:
+        probe["scheme"] = "HTTPS"
+        certificate = [f"--web-cert={TLS_FOLDER}/tls.crt", f"--web-key={TLS_FOLDER}/tls.key"]
+    mounts = [_mount("feed", FEED_FOLDER), _mount("page-token", TOKEN_FOLDER)]
+    return {
+        "name": "page",
+        "image": options.image,
+        "args": [
+            "web",
+            f"--feed={FEED_FOLDER}/feed.sock",
+            f"--web=:{PAGE_PORT}",
+            "--web-access=cluster",
+            *(["--allow-actions"] if options.allow_actions else []),
+            *certificate,
+            "--log-format=json",
+        ],
+        "ports": [{"name": "page", "containerPort": PAGE_PORT}],
+        "livenessProbe": {"httpGet": probe, "initialDelaySeconds": 60, "periodSeconds": 20, "failureThreshold": 6},
+        "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"cpu": "2", "memory": "4Gi"}},
+        "securityContext": CONTAINER_SECURITY,
+        "volumeMounts": [*mounts, *([_mount("page-tls", TLS_FOLDER)] if options.web_tls_secret else [])],
     }
 
 
 def _container(options: InstallOptions) -> Manifest:
+    mounts = [_mount("feed", FEED_FOLDER, read_only=False), _mount("scheduler-token", TOKEN_FOLDER)]
     return {
         "name": options.part,
         "image": options.image,
@@ -104,11 +180,8 @@ def _container(options: InstallOptions) -> Manifest:
         "livenessProbe": {"httpGet": {"path": "/healthz", "port": "http"}, "periodSeconds": 10, "failureThreshold": 6},
         "readinessProbe": {"httpGet": {"path": "/readyz", "port": "http"}, "periodSeconds": 5},
         "resources": {"requests": {"cpu": "500m", "memory": "512Mi"}, "limits": {"memory": "4Gi"}},
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
-        },
+        "securityContext": CONTAINER_SECURITY,
+        **({"volumeMounts": mounts} if options.web else {}),
     }
 
 
@@ -119,8 +192,7 @@ def _arguments(options: InstallOptions) -> list[str]:
         "run",
         f"--scheduler-names={','.join(options.scheduler_names)}",
         f"--policy-config-map={options.namespace}/{options.policy_config_map}",
-        *([f"--web=:{PAGE_PORT}"] if options.web else []),
-        *(["--allow-actions"] if options.web and options.allow_actions else []),
+        *([f"--feed-socket={FEED_FOLDER}/feed.sock"] if options.web else []),
     ]
 
 
@@ -154,10 +226,12 @@ def _network_policy(options: InstallOptions) -> Manifest:
 
 
 def page(options: InstallOptions) -> list[Manifest]:
-    """A name for the page, and leave to reach it. A browser stays with one replica, which knows its cookie."""
+    """Its account with a token, a name, and leave to reach it. A browser stays with one replica, which knows its
+    cookie.
+    """
     service = {
         "selector": labels(options),
-        "ports": [{"name": "page", "port": PAGE_PORT, "targetPort": PAGE_PORT}],
+        "ports": [{"name": "page", "port": PAGE_PORT, "targetPort": "page"}],
         "sessionAffinity": "ClientIP",
     }
     policy = {
@@ -165,12 +239,16 @@ def page(options: InstallOptions) -> list[Manifest]:
         "policyTypes": ["Ingress"],
         "ingress": [{"ports": [{"port": PAGE_PORT, "protocol": "TCP"}]}],
     }
+    token = _object(options, "v1", "Secret", type="kubernetes.io/service-account-token")
+    token["metadata"]["annotations"] = {"kubernetes.io/service-account.name": options.page_name}
     found = [
+        _object(options, "v1", "ServiceAccount", automountServiceAccountToken=False),
+        token,
         _object(options, "v1", "Service", spec=service),
         _object(options, "networking.k8s.io/v1", "NetworkPolicy", spec=policy),
     ]
     for thing in found:
-        thing["metadata"]["name"] = f"{options.name}-page"
+        thing["metadata"]["name"] = options.page_name
     return found
 
 
