@@ -230,6 +230,7 @@ def test_a_connection_with_bytes_behind_its_answer_is_not_used_again(together: b
     true = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
     false = true.replace(b"true", b"fake")
     connections = 0
+    said = asyncio.Event()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         nonlocal connections
@@ -243,6 +244,7 @@ def test_a_connection_with_bytes_behind_its_answer_is_not_used_again(together: b
                     await asyncio.sleep(0.05)
                     writer.write(false)
                     await writer.drain()
+                said.set()
 
     async def run() -> None:
         server = await asyncio.start_server(serve, "127.0.0.1", 0)
@@ -250,8 +252,10 @@ def test_a_connection_with_bytes_behind_its_answer_is_not_used_again(together: b
         client = ApiClient(Connection(f"http://127.0.0.1:{port}", FixedCredentials()))
         try:
             for _ in range(3):
+                said.clear()
                 assert await client.request("GET", "/api/v1/pods") == body
-                await asyncio.sleep(0.2)
+                await said.wait()
+                await asyncio.sleep(0.05)  # what was said is there: the client gets to see it
         finally:
             await client.close()
             server.close()

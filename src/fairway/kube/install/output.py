@@ -125,7 +125,7 @@ _CONDITIONS = {
 
 _LINES = {"--allow-actions": ".Values.allowActions"}
 """Arguments that are given only where a value says so."""
-_DEPLOYMENTS = (
+_DEPLOYMENTS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("if not .Values.web", {"web": False, "web_tls_secret": "", "allow_actions": False}),
     ("else if not .Values.webTlsSecret", {"web_tls_secret": ""}),
     ("else", {}),
