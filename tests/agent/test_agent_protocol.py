@@ -14,7 +14,7 @@ from fairway.agent.protocol.rpc import DEVICE_PLUGIN, DRA_PLUGIN, DRIVER_REGISTR
 
 
 def test_the_generated_files_are_up_to_date(tmp_path):
-    """`make protocol` writes them again, also when the compiler in requirements.lock is another one."""
+    """`make protocol` writes them again, also when the compiler in locks/development.lock is another one."""
     written = write(tmp_path)
     assert [path.name for path in written] == sorted(path.name for path in (SOURCE / PROTOCOL).glob("*_pb2.py*"))
     for path in written:

@@ -9,8 +9,8 @@ from starlette.responses import FileResponse, HTMLResponse, Response
 
 FOLDER = Path(__file__).parent / "page"
 MISSING = (
-    "The page was not built, so there is nothing to show here; the terminal and the API under /api/v1 work. "
-    "To build it: make page (with Node, or with Node from PyPI)."
+    "The page is not built yet; the terminal and the API under /api/v1 work. After `make sandbox` it is being built: "
+    "reload in a minute. To build it: make page (with Node, or with Node from PyPI)."
 )
 FOREVER = "public, max-age=31536000, immutable"
 
