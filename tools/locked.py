@@ -70,10 +70,15 @@ def _required(metadata: importlib.metadata.Distribution) -> list[str]:
 
 def _licence(metadata: importlib.metadata.Distribution) -> str:
     fields = metadata.metadata
-    if expression := fields.get("License-Expression"):
-        return str(expression)
+    if "License-Expression" in fields:
+        return fields["License-Expression"]
     classified = [_CLASSIFIED[text] for text in fields.get_all("Classifier") or () if text in _CLASSIFIED]
-    return classified[0] if len(classified) == 1 else str(fields.get("License") or "unknown").splitlines()[0]
+    return classified[0] if len(classified) == 1 else _words(fields)
+
+
+def _words(fields: importlib.metadata.PackageMetadata) -> str:
+    words = fields["License"].splitlines() if "License" in fields else []
+    return words[0] if words else "unknown"
 
 
 def page_packages(lock: Path = ROOT / "frontend" / "package-lock.json") -> list[LockedPackage]:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import tomllib
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 from tools import audit, locked, sbom
 from tools.locked import LockedPackage
 
-RULES = audit.tomllib.loads(audit.RULES.read_text())
+RULES = tomllib.loads(audit.RULES.read_text())
 PACKAGES = [*locked.python_packages(audit.PRODUCTION, RULES["licences"]), *locked.page_packages()]
 
 
