@@ -109,9 +109,9 @@ def plugin(text: str) -> str:
             "tiers[0].plugins[0].name: nodegroup is a Volcano plugin that Fairway does not have",
         ),
         (
-            plugin("name: sla"),
-            "tiers[0].plugins[0].name: sla is a Volcano plugin that Fairway does not have; "
-            "the reserve action serves jobs that wait too long",
+            plugin("name: rescheduling"),
+            "tiers[0].plugins[0].name: rescheduling is a Volcano plugin that Fairway does not have; "
+            "reclaim and preempt evict for jobs that are entitled to the capacity",
         ),
         (
             plugin("name: gang, enablePreemptible: false"),

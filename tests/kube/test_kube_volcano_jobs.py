@@ -165,3 +165,88 @@ def test_a_job_of_volcano_has_no_pods_until_its_queue_lets_it_in(
     assert (phase(history, "PodGroup"), history.entries("Pod")) == ("Pending", [])
     cluster.plane.call("PATCH", path, {"spec": {"capability": {"cpu": "3"}}}, kind="merge")
     eventually(lambda: list(cluster.places().values()) == ["n"] * 3, "its pods are made and bound")
+
+
+def _bound(cluster: Cluster) -> int:
+    return len(list(filter(None, cluster.places().values())))
+
+
+def test_a_group_counts_the_pods_that_run_though_nothing_happens_any_more(
+    cluster: Cluster, run: RunProcess, history: History
+) -> None:
+    cluster.node("n", cpu=4)
+    submit(cluster, "train", 3)
+    eventually(lambda: _bound(cluster) == 3, "its pods are bound")
+    play_kubelets(cluster, "Running")
+    eventually(
+        lambda: next(iter(history.snapshot("PodGroup")), {}).get("status", {}).get("running") == 3, "all are counted"
+    )
+    assert phase(history, "PodGroup") == "Running"
+
+
+def test_a_job_that_loses_a_pod_is_restarted(cluster: Cluster, run: RunProcess, history: History) -> None:
+    """Its controller deletes the pods and, where it does so, the group; both are made again only after a status."""
+    cluster.node("n", cpu=4)
+    submit(cluster, "train", 3, policies=[{"event": "PodEvicted", "action": "RestartJob"}])
+    eventually(lambda: _bound(cluster) == 3, "its pods are bound")
+    play_kubelets(cluster, "Running")
+    eventually(lambda: phase(history, "Job") == "Running", "the job runs")
+    first = {one["metadata"]["uid"] for one in cluster.get(cluster.pods)["items"]}
+    cluster.delete(f"{cluster.pods}/train-worker-1")
+
+    def is_made_again() -> bool:
+        found = cluster.get(cluster.pods)["items"]
+        return sum(one["metadata"]["uid"] not in first and "nodeName" in one["spec"] for one in found) == 3
+
+    eventually(is_made_again, "all pods are made again and bound")
+    play_kubelets(cluster, "Running")
+    eventually(lambda: phase(history, "Job") == "Running", "the job runs again")
+    eventually(lambda: phase(history, "PodGroup") == "Running", "and so does its group")
+
+
+def test_a_group_that_is_deleted_while_its_pods_run_gets_a_status_when_it_is_made_again(
+    cluster: Cluster, run: RunProcess, history: History
+) -> None:
+    cluster.node("n", cpu=4)
+    submit(cluster, "train", 3)
+    eventually(lambda: _bound(cluster) == 3, "its pods are bound")
+    play_kubelets(cluster, "Running")
+    eventually(lambda: phase(history, "PodGroup") == "Running", "the group runs")
+    (old,) = history.snapshot("PodGroup")
+    cluster.delete(f"/apis/{VOLCANO}/namespaces/{cluster.namespace}/podgroups/{old['metadata']['name']}")
+
+    def new() -> Any:
+        found = [one for one in history.snapshot("PodGroup") if one["metadata"]["uid"] != old["metadata"]["uid"]]
+        return found and found[0].get("status", {}).get("phase")
+
+    assert eventually(new, "the new group has a status") == "Running"
+
+
+def test_the_group_of_a_job_whose_pods_fail_does_not_run(cluster: Cluster, run: RunProcess, history: History) -> None:
+    cluster.node("n", cpu=4)
+    submit(cluster, "train", 2)
+    eventually(lambda: _bound(cluster) == 2, "its pods are bound")
+    play_kubelets(cluster, "Running")
+    eventually(lambda: phase(history, "PodGroup") == "Running", "the group runs")
+    play_kubelets(cluster, "Failed")
+    eventually(lambda: phase(history, "PodGroup") in ("Completed", ""), "it is over, or deleted by Volcano")
+
+
+def test_the_events_of_a_waiting_job_are_those_that_volcanos_tools_look_for(
+    cluster: Cluster, run: RunProcess, history: History
+) -> None:
+    cluster.node("n", cpu=2)
+    submit(cluster, "train", 3)
+
+    def events() -> Any:
+        found = cluster.get(f"/api/v1/namespaces/{cluster.namespace}/events")["items"]
+        ours = [one for one in found if one.get("reportingComponent") == "fairway.dev/scheduler"]
+        of_group = [one for one in ours if one["involvedObject"]["kind"] == "PodGroup"]
+        of_pods = {one["involvedObject"]["name"]: one for one in ours if one["involvedObject"]["kind"] == "Pod"}
+        newest = [one for one in of_group if "insufficient cpu" in one["message"]]
+        return (newest, of_pods) if newest and len(of_pods) == 3 else None
+
+    newest, of_pods = eventually(events, "the group and each pod have an event with the reason that stands")
+    assert {one["reason"] for one in newest} == {"Unschedulable"}
+    assert all(one["lastTimestamp"] and one["firstTimestamp"] and one["count"] for one in newest)
+    assert {one["reason"] for one in of_pods.values()} == {"FailedScheduling"}

@@ -54,11 +54,11 @@ def test_fields_of_volcano_that_have_no_effect_are_named(tmp_path: Any) -> None:
     odd["spec"] |= {"type": "preemptible", "extendClusters": [], "weight": 2}
     odd_group = manifest(made("PodGroup", "g", "default", spec={"minMember": 1}))
     odd_group["spec"]["subGroupPolicy"] = []
-    note = manifest(group("h", annotations={"volcano.sh/sla-waiting-time": "1h"}))
+    note = manifest(group("h", annotations={"volcano.sh/revocable-zone": "rz1"}))
     result = run_plan([node("n", cpu=1), odd, odd_group, note], tmp_path)
     assert result.code == 0
     assert "queue q: spec.type is not honoured: all queues are alike" in result.err
     assert "queue q: spec.extendClusters is not honoured" in result.err
     assert "podgroup default/g: spec.subGroupPolicy is not honoured: minTaskMember gives roles" in result.err
-    assert "podgroup default/h: volcano.sh/sla-waiting-time '1h' is not honoured" in result.err
+    assert "podgroup default/h: volcano.sh/revocable-zone 'rz1' is not honoured" in result.err
     assert "weight" not in result.err

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from fairway.api.classes import DeviceStrategy
-from fairway.api.settings import Arguments, Count, Name, Percent, Seconds, Weight, setting
+from fairway.api.settings import Arguments, Count, Duration, Name, Percent, Seconds, Weight, setting
 
 
 class ScaledEstimate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -207,6 +207,17 @@ class BinPackArguments(Arguments, frozen=True):
         Mapping[str, Weight],
         setting("Weights of further resources within it, by resource name.", aliases=["binpack.resources"], each=1),
     ] = {}
+
+
+class SlaArguments(Arguments, frozen=True):
+    waiting_time: Annotated[
+        Duration | None,
+        setting(
+            "How long a job may wait (as in `1h30m`) that does not say so itself by the annotation `sla-waiting-time` "
+            "of its PodGroup; if not given, such a job has no deadline.",
+            aliases=["sla-waiting-time"],
+        ),
+    ] = None
 
 
 class DevicesArguments(Arguments, frozen=True):

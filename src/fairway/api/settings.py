@@ -41,6 +41,7 @@ Seconds = Annotated[int, msgspec.Meta(ge=0, le=MAX_SECONDS, extra={"unit": "s"})
 Percent = Annotated[int, msgspec.Meta(ge=1, le=100, extra={"unit": "%"})]
 Weight = Annotated[int, msgspec.Meta(ge=0, le=MAX_WEIGHT)]
 Count = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
+Duration = Annotated[str, msgspec.Meta(pattern=r"^([0-9]+(\.[0-9]+)?[smhd])+$", max_length=64)]
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=253)]
 
 

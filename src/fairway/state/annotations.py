@@ -29,6 +29,8 @@ COOLDOWN = "volcano.sh/cooldown-time"
 """A pod that has run for less is no victim."""
 EXPECTED_RUNTIME = "fairway.dev/expected-runtime"
 STARVING_AFTER = "fairway.dev/starving-after"
+SLA_WAITS = ("volcano.sh/sla-waiting-time", "sla-waiting-time")
+"""Volcano's: how long a group may wait; the first that is there counts, where the policy has the plugin sla."""
 USER = "fairway.dev/user"
 """On a pod or a group: the user of the job, where several users share a namespace."""
 TRUE_RUNTIME = "sim.fairway.dev/true-runtime"
@@ -42,7 +44,7 @@ HOLD = "fairway.dev/hold"
 set on a pod that exists.
 """
 
-KEPT = (EXPECTED_RUNTIME, STARVING_AFTER, NEVER_EVICT, PREEMPTABLE, USER, TRUE_RUNTIME)
+KEPT = (EXPECTED_RUNTIME, STARVING_AFTER, *SLA_WAITS, NEVER_EVICT, PREEMPTABLE, USER, TRUE_RUNTIME)
 """Those of a job that are looked up later; everything else is read when its object comes."""
 
 AS_LABELS = (TASK_ROLE, PREEMPTABLE, COOLDOWN, MIN_AVAILABLE)
@@ -132,6 +134,13 @@ _RULES: Mapping[str, _Rule] = {
         lambda text: parse_span(text) is not None,
         f"is not a valid duration: the threshold of the policy applies, expected seconds (90, 1.5) {_SPAN}",
     ),
+    **dict.fromkeys(
+        SLA_WAITS,
+        _Rule(
+            lambda text: parse_runtime(text) is not None,
+            f"is not a valid duration: ignored, expected seconds above zero (90, 1.5) {_SPAN}",
+        ),
+    ),
     NEVER_EVICT: _Rule(_is_yes_or_no, "protects no pod, expected 'true' or 'false'"),
     HOLD: _Rule(_is_yes_or_no, "holds no pod, expected 'true' or 'false'"),
     PREEMPTABLE: _Rule(_is_yes_or_no, "protects no pod, expected 'true' or 'false'"),
@@ -151,8 +160,6 @@ def _never(text: str) -> bool:
 
 
 NOT_HONOURED = {
-    "sla-waiting-time": "the reserve action serves jobs that wait long, see fairway.dev/starving-after",
-    "volcano.sh/sla-waiting-time": "the reserve action serves jobs that wait long, see fairway.dev/starving-after",
     "volcano.sh/revocable-zone": "time windows of nodes are not read",
     "volcano.sh/numa-topology-policy": "cpu pinning is left to the kubelet",
     "volcano.sh/task-topology-affinity": "use pod affinity",

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from fairway.clock import Micros
 from fairway.resources.columns import Vector
-from fairway.state.annotations import STARVING_AFTER, parse_span
+from fairway.state.annotations import SLA_WAITS, STARVING_AFTER, parse_runtime, parse_span
 from fairway.state.jobs import FINISHED, Job, JobOrder, Task, is_valid, unallocated
 from fairway.state.log import Log
 from fairway.state.queues import QueueTree
@@ -119,6 +119,8 @@ class ClassKey(NamedTuple):
     valid: bool
     starvation_override: Micros | None = None
     """What the job itself says about when it starves."""
+    sla_wait: Micros | None = None
+    """How long the job may wait, as it says itself."""
 
 
 class PendingJob(NamedTuple):
@@ -207,6 +209,14 @@ class IndexPosition(NamedTuple):
     order: JobOrder
 
 
+def sla_wait(job: Job) -> Micros | None:
+    """How long a job may wait, as it says itself; Volcano's plugin sla reads that."""
+    if not job.annotations:
+        return None
+    text = next((job.annotations[name] for name in SLA_WAITS if name in job.annotations), None)
+    return None if text is None else parse_runtime(text)
+
+
 def starvation_override(job: Job) -> Micros | None:
     text = job.annotations.get(STARVING_AFTER) if job.annotations else None
     return None if text is None else parse_span(text)
@@ -291,7 +301,7 @@ class WaitingIndex:
         template = self._template(pending_job)
         template.users += 1
         override = starvation_override(job) if job.annotations else None
-        key = ClassKey(queue, job.namespace, job.priority, not job.alone, job.phase, valid, override)
+        key = ClassKey(queue, job.namespace, job.priority, not job.alone, job.phase, valid, override, sla_wait(job))
         order = job.order
         self._positions[job] = IndexPosition(template, key, order)
         not_admitted = key.phase not in ADMITTED_PHASES

@@ -15,9 +15,23 @@ from fairway.scheduler.plugins.nodeorder import NodeOrder
 from fairway.scheduler.plugins.predicates import Predicates
 from fairway.scheduler.plugins.priority import Priority
 from fairway.scheduler.plugins.proportion import Proportion
+from fairway.scheduler.plugins.sla import Sla
 
 BUILT_IN: dict[str, type[Any]] = {
     plugin.name: plugin
-    for plugin in (Priority, Gang, Conformance, Drf, Predicates, Proportion, Capacity, NodeOrder, BinPack, Devices, Fgd)
+    for plugin in (
+        Priority,
+        Gang,
+        Conformance,
+        Sla,
+        Drf,
+        Predicates,
+        Proportion,
+        Capacity,
+        NodeOrder,
+        BinPack,
+        Devices,
+        Fgd,
+    )
 }
 """In the order of the policy reference. A plugin is one module and one entry here."""
