@@ -22,6 +22,7 @@ from fairway.kube.status.writer import StatusWriter
 from fairway.kube.throttle import DeferredWrites, Repeats, StatusFacts
 from kube.stage import LoopStage
 from support.effort import examples
+from support.engine import policy
 from support.objects import gang, group, node, pod
 
 KEY = ("PodGroup", "default", "g")
@@ -299,3 +300,17 @@ def test_a_pod_that_names_an_absent_group_says_so() -> None:
     (event,) = of_kind(stage.events(), "Pod")
     assert event["reason"] == "FailedScheduling"
     assert "missing" in event["message"]
+
+
+def test_a_group_without_pods_is_let_in_when_its_time_has_come_though_nothing_happens() -> None:
+    stage = QuietStage()
+    stage.loop.use(
+        policy(
+            actions=[{"name": "enqueue", "arguments": {"admitAfter": 30}}, {"name": "allocate"}],
+        )
+    )
+    stage.see(node("n1", cpu=2), group("g", minimum=8, resources={"cpu": 8}, created=0))
+    stage.clock.move(20)
+    assert stage.last()["phase"] == "Pending"
+    stage.clock.move(20)
+    assert stage.last()["phase"] == "Inqueue"

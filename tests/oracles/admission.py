@@ -82,8 +82,10 @@ class Admission:
         return any(not task.finished for task in job.tasks) and (job.phase in ADMITTED or started)
 
     def _lacking(self, job: Job) -> Amounts:
-        """What of its `minResources` its pods do not hold, and did not hold until they succeeded."""
-        counted = [task for task in job.tasks if task.holds or task.finished == "Succeeded"]
+        """What of its `minResources` its pods do not hold, and did not hold until they succeeded; gated pods claim
+        nothing.
+        """
+        counted = [task for task in job.tasks if task.holds or task.finished == "Succeeded" or task.gated]
         return {
             name: max(0, amount - sum(task.request.get(name, 0) for task in counted))
             for name, amount in (job.minimum_resources or {}).items()

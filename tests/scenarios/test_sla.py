@@ -3,10 +3,12 @@
 import pytest
 
 from fairway.api.policy import parse_policy
+from fairway.clock import SECOND
 from fairway.errors import PolicyError
+from fairway.scheduler.decide import decide
 from fairway.scheduler.plugins.installed import default_registry
-from support.engine import bound, plan
-from support.objects import gang, group, node
+from support.engine import bound, plan, state_of
+from support.objects import BEGIN, gang, group, node
 
 POLICY = """
 actions: "enqueue, allocate"
@@ -57,3 +59,20 @@ def test_a_text_that_is_no_duration_is_an_error():
     with pytest.raises(PolicyError, match="sla-waiting-time"):
         read(", arguments: {sla-waiting-time: soon}")
     assert first(job("old", 0), job("new", 1, "soon")) == {"old"}
+
+
+def test_enqueue_admits_a_job_whose_time_has_come_however_large_it_is():
+    """Twice the cluster: the factor would keep it out for ever."""
+
+    def phase(wait, seconds):
+        things = group("large", minimum=8, created=0, resources={"cpu": 8}, annotations={"sla-waiting-time": wait})
+        (status,) = decide_at(seconds, node("n", cpu=2), things).status.pod_groups
+        return status.phase
+
+    assert phase("3s", 2) == "Pending"
+    assert phase("3s", 4) == "Inqueue"
+    assert phase("1h", 4) == "Pending"
+
+
+def decide_at(seconds, *objects):
+    return decide(state_of(*objects), read(), BEGIN + seconds * SECOND)

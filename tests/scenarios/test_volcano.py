@@ -379,7 +379,7 @@ class TestPolicy:
 
     def test_all_of_volcano_s_names_are_taken_and_no_others(self):
         text = "compatibility: volcano\nmetrics: {}\nactions: [enqueue, allocate, shuffle]\ntiers:\n- plugins:\n"
-        text += "".join(f"  - name: {name}\n" for name in ("numaaware", "tdm", "sla", "extender"))
+        text += "".join(f"  - name: {name}\n" for name in ("numaaware", "tdm", "usage", "extender"))
         text += "  - name: predicates\n    arguments: {predicate.GPUSharingEnable: true}\n"
         text += "  - name: gang\n    enableHierarchy: true\n"
         policy = read(text)
@@ -398,3 +398,23 @@ class TestPolicy:
         policy = read("tiers:\n- plugins:\n  - name: binpack\n    enableJobOrder: false\n")
         assert policy.warnings == ("policy:4: tiers[0].plugins[0].enableJobOrder: has no effect: "
             "binpack does not answer that question",)  # fmt: skip
+
+
+def test_what_foreign_pods_use_is_taken_off_after_the_factor():
+    """As in Volcano: they fill a cluster in which a job shall wait for reclaim, and that job must be admitted first."""
+    foreign, ours = pod("f", node="n", cpu=13, spec={"schedulerName": "other"}), pod("r", node="n", cpu=3)
+
+    def phase(cpu):
+        state = engine.state_of(
+            node("n", cpu=16), foreign, ours, group("g", resources={"cpu": cpu}), scheduler_names=["fairway"]
+        )
+        return phases(engine.decided(state))["g"]
+
+    assert phase(3) == "Inqueue"  # 1.2 * 16 - 13 - 3 = 3.2
+    assert phase(4) == "Pending"
+
+
+def test_gated_pods_claim_nothing():
+    _, *gated = gang("g", members=4, cpu=1, gates=["wait"])
+    waits = [group("g", minimum=4, resources={"cpu": 4}, phase="Inqueue"), *gated]
+    assert phases(plan(node("n", cpu=4), waits, group("h", resources={"cpu": 4})))["h"] == "Inqueue"

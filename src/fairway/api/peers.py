@@ -13,7 +13,6 @@ _VOLCANO = "Volcano"
 _KAI = "KAI Scheduler"
 
 _INSTEAD = {
-    "sla": "the reserve action serves jobs that wait too long",
     "overcommit": "the enqueue action has the argument overcommitFactor",
     "deviceshare": "see the devices plugin",
     "pdb": "disruption budgets are always respected",
@@ -52,7 +51,7 @@ _PEERS: dict[str, dict[str, str]] = {
     },
     "plugin": {
         _VOLCANO: "cdp deviceshare extender jobp network-topology-aware nodegroup numaaware overcommit pdb "
-        "rescheduling reservation resource-strategy-fit resourcequota sla task-topology tdm usage "
+        "rescheduling reservation resource-strategy-fit resourcequota task-topology tdm usage "
         "volumebinding",
         _KAI: "elastic gpupack gpusharingorder gpuspread kubeflow minruntime nodeavailability nodeplacement "
         "nominatednode podaffinity ray resourcetype snapshot taskorder topology",

@@ -27,6 +27,7 @@ from fairway.scheduler.paranoid import check
 from fairway.scheduler.plan import Plan
 from fairway.scheduler.reservations.objects import ReservationWriter
 from fairway.state.cluster import ClusterState, Event
+from fairway.state.waiting import ADMITTED_PHASES
 
 Stopwatch = Callable[[], int]
 """Nanoseconds from an arbitrary start: how long deciding took. It decides nothing."""
@@ -276,9 +277,14 @@ class SchedulerLoop:
         self._plan_next(now)
 
     def _has_work(self) -> bool:
-        """Whether there is anything that a plan could change: pods that wait, or reservations to end."""
+        """Whether there is anything that a plan could change: pods that wait, reservations to end, or groups without
+        pods that are not let in yet.
+        """
         self.state.refresh()
-        return len(self.state.waiting) > 0 or len(self.state.reservations) > 0
+        waiting = self.state.waiting
+        if len(waiting) > 0 or len(self.state.reservations) > 0:
+            return True
+        return any(job.phase not in ADMITTED_PHASES for job in (*waiting.empty, *waiting.short))
 
     def _is_due(self, now: Micros) -> bool:
         """Whether the last plan asked to be looked at again by now, or left the reasons out."""

@@ -281,7 +281,8 @@ def _check_claims(state: ClusterState) -> None:
             continue
         if job.phase not in ADMITTED_PHASES and not job.has_started():
             continue
-        used = [dict(task.shape.vector) for task in job.tasks if task.state in ACCOUNTED | {TaskState.SUCCEEDED}]
+        counted = ACCOUNTED | {TaskState.SUCCEEDED, TaskState.GATED}
+        used = [dict(task.shape.vector) for task in job.tasks if task.state in counted]
         left = {row: amount - sum(one.get(row, 0) for one in used) for row, amount in job.minimum_resources}
         if any(amount > 0 for amount in left.values()):
             expected[job] = {row: amount for row, amount in left.items() if amount > 0}

@@ -336,11 +336,16 @@ def _by_role(tasks: Iterable[Task]) -> dict[str, int]:
     return counts
 
 
+_CLAIM_NOTHING = ACCOUNTED | {TaskState.SUCCEEDED, TaskState.GATED}
+
+
 def unallocated(job: Job) -> Vector:
-    """What of a group's `minResources` is neither allocated nor was used by pods that succeeded."""
+    """What of a group's `minResources` is neither allocated nor was used by pods that succeeded. Pods with scheduling
+    gates claim nothing: nobody knows when they may start.
+    """
     left = dict(job.minimum_resources or ())
     for task in job.tasks:
-        if task.state in ACCOUNTED or task.state is TaskState.SUCCEEDED:
+        if task.state in _CLAIM_NOTHING:
             for row, amount in task.shape.vector:
                 if row in left:
                     left[row] -= amount

@@ -177,6 +177,15 @@ class Snapshot(_OverNodes):
             known = self._totals[taints] = self._sum(self._counted() & ~self._tainted(taints))
         return known
 
+    def allocatable_without(self, taints: tuple[str, ...]) -> list[int]:
+        """The same nodes' whole capacity, what foreign pods use of it included."""
+        key = ("", *taints)
+        known = self._totals.get(key)
+        if known is None:
+            counted = self._counted() & ~self._tainted(taints) if taints else self._counted()
+            known = self._totals[key] = _exact_sum(self.state.nodes.allocatable.data[:, : self.size][:, counted])
+        return known
+
     def _tainted(self, patterns: tuple[str, ...]) -> BoolColumn:
         taints = self.state.nodes.taints
         excluded = [any(is_excluded(taint, patterns) for taint in one) for one in taints.sets]
@@ -197,9 +206,14 @@ class Snapshot(_OverNodes):
         nodes, size = self.state.nodes, self.size
         ours = nodes.allocatable.data[:, :size] - nodes.foreign.data[:, :size]
         np.maximum(ours, 0, out=ours)
-        high, low = np.divmod(ours[:, counted], 1 << 32)
-        sums = zip(high.sum(axis=1), low.sum(axis=1), strict=True)
-        return [(int(above) << 32) + int(below) for above, below in sums]
+        return _exact_sum(ours[:, counted])
+
+
+def _exact_sum(amounts: NDArray[np.int64]) -> list[int]:
+    """By row. Halves are added up apart: a sum of int64 may not fit into one."""
+    high, low = np.divmod(amounts, 1 << 32)
+    sums = zip(high.sum(axis=1), low.sum(axis=1), strict=True)
+    return [(int(above) << 32) + int(below) for above, below in sums]
 
 
 class WorkingCopy(_OverNodes):
@@ -214,6 +228,7 @@ class WorkingCopy(_OverNodes):
         self.size = snapshot.size
         self.layout = snapshot.layout
         self.total_without = snapshot.total_without
+        self.allocatable_without = snapshot.allocatable_without
         self.touched = snapshot.touched
         self.reshaped = snapshot.reshaped
         self._written: set[int] = set()

@@ -23,6 +23,7 @@ from fairway.scheduler.framework.candidates import queue_verdict
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.order import Order
 from fairway.scheduler.framework.session import Session
+from fairway.scheduler.plugins.sla import waiting_limit
 from fairway.scheduler.reservations.starving import threshold
 from fairway.scheduler.verdict import YES, Reason, Verdict
 from fairway.state.jobs import Job, unallocated
@@ -112,7 +113,12 @@ class _Admission:
         self._names = session.state.axis.names
         self._total = session.accounts.total
         # A factor is written in decimals: as a fraction of these it is exact, and so is the comparison.
-        self._factor = Fraction(str(arguments.overcommit_factor))
+        factor = Fraction(str(arguments.overcommit_factor))
+        whole = session.nodes.snapshot.allocatable_without(session.policy.excluded_taints)
+        self._most = [factor * all_ - (all_ - ours) for all_, ours in zip(whole, self._total, strict=True)]
+        """What may be admitted. The factor is of the nodes, as in Volcano: what foreign pods use is taken off after it,
+        else a cluster that they fill would admit nothing that has to wait for their end, or for reclaim.
+        """
         self._allocated = [0] * len(self._total)
         for account in session.accounts.queues.values():
             if account.parent is None:
@@ -231,12 +237,16 @@ class _Admission:
         over = [
             row
             for row, amount in claim
-            if row != PODS and self._allocated[row] + self._claimed[row] + amount > self._factor * self._total[row]
+            if row != PODS and self._allocated[row] + self._claimed[row] + amount > self._most[row]
         ]
         return min(over, key=lambda row: self._names[row], default=None)
 
     def _limit(self, job: Job) -> Micros | None:
         """How long the factor may keep a group out; None is for ever."""
+        own = self._session.policy.plugin("sla")
+        sla = None if own is None else waiting_limit(job, own.arguments)
+        if sla is not None:
+            return sla
         if self._arguments.admit_after is not None:
             return self._arguments.admit_after * SECOND
         reserve = self._session.policy.reserve

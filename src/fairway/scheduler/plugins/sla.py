@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fairway.api.arguments import SlaArguments
+from fairway.api.settings import Arguments
 from fairway.clock import SECOND, Micros, format_rfc3339
 from fairway.scheduler.framework.hooks import KeyText, OrderedBy
 from fairway.scheduler.framework.job_run import JobRun
@@ -34,7 +35,13 @@ class Sla:
 
 def deadline(job: Job, arguments: SlaArguments) -> Micros:
     """When a job has waited long enough; `LAST` if never."""
-    wait = sla_wait(job)
-    if wait is None and arguments.waiting_time is not None:
-        wait = parse_runtime(arguments.waiting_time)
+    wait = waiting_limit(job, arguments)
     return LAST if wait is None or job.created is None else job.created + wait
+
+
+def waiting_limit(job: Job, arguments: Arguments) -> Micros | None:
+    """How long a job may wait: as it says itself, else as the policy says."""
+    wait = sla_wait(job)
+    if wait is None and isinstance(arguments, SlaArguments) and arguments.waiting_time is not None:
+        wait = parse_runtime(arguments.waiting_time)
+    return wait
