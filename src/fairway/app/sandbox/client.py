@@ -64,8 +64,8 @@ class Client:
         running = place.running()
         if not url:
             return cls(running.url, running.token)
-        given, _, query = url.partition("?")
-        token = dict(parse_qsl(query)).get("token", "")
+        given, _, fragment = url.partition("#")
+        token = dict(parse_qsl(fragment)).get("token", "")
         return cls(given.rstrip("/"), token or running.token)
 
     def frame(self) -> Frame:
