@@ -38,8 +38,8 @@ def _title(frame: Frame, name: str, pace: str, address: str, width: int) -> Text
 def _address(left: Text, address: str, width: int) -> Text:
     """With its token where there is space for it; else a link of terminals that know links."""
     whole = left.cell_len + 2 + len(address) <= width
-    shown = address if whole else address.partition("/?")[0]
-    return Text(shown, style=f"dim link {address}" if address.partition("/?")[1] else "dim")
+    shown = address if whole else address.partition("/#")[0]
+    return Text(shown, style=f"dim link {address}" if address.partition("/#")[1] else "dim")
 
 
 def _use(frame: Frame) -> Text:
