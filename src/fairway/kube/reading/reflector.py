@@ -176,7 +176,7 @@ class Reflector:
         assert self._decoder is not None
         begin = time.monotonic()
         things: list[ApiObject] = []
-        query = {"limit": str(PAGE), **self._selector()}
+        query = {"limit": str(PAGE)}
         while True:
             try:
                 body = await self._client.request("GET", self._served.path, query=query)
@@ -200,16 +200,12 @@ class Reflector:
         self._deliver(Delivery(self._kind, self._served.api_version, things, is_list=True, version=version))
         self._observer.listed(self._kind, len(things), time.monotonic() - begin)
 
-    def _selector(self) -> dict[str, str]:
-        """Failed pods count nowhere: the server need not send them. One that fails is reported as deleted."""
-        return {"fieldSelector": "status.phase!=Failed"} if self._kind.name == "Pod" else {}
-
     # -- watches ---------------------------------------------------------------------------------------------
 
     async def _watch(self) -> None:
         assert self._served is not None
         limit = self._random.randint(SHORTEST_WATCH, LONGEST_WATCH)
-        query = {"watch": "true", "allowWatchBookmarks": "true", "timeoutSeconds": str(limit), **self._selector()}
+        query = {"watch": "true", "allowWatchBookmarks": "true", "timeoutSeconds": str(limit)}
         if self._version:
             query["resourceVersion"] = self._version
         else:
