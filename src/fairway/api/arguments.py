@@ -149,7 +149,13 @@ class ReserveArguments(Arguments, frozen=True):
 class EvictionArguments(Arguments, frozen=True):
     """Both actions that evict take the same."""
 
-    min_runtime: Annotated[Seconds, setting("A pod that has run for less is never a victim.")] = 0
+    min_runtime: Annotated[
+        Seconds,
+        setting(
+            "A pod that has run for less is never a victim. A job that was stopped n times is protected for this, or "
+            "60 s if that is more, times 2^n from its next start, for a day at most."
+        ),
+    ] = 0
     preemption_delay: Annotated[Seconds, setting("A job must have waited this long before it may evict.")] = 0
     max_evictions_per_cycle: Annotated[
         Count | None,
