@@ -474,3 +474,94 @@ def test_pods_of_labelled_namespaces_get_fairway(cluster: ControlPlane) -> None:
     ):
         assert create(cluster, thing)["spec"]["schedulerName"] == expected
         remove(cluster, thing)
+
+
+DAEMON_SETS = "system:serviceaccount:kube-system:daemon-set-controller"
+REPLICA_SETS = "system:serviceaccount:kube-system:replicaset-controller"
+ALL_CONTROLLERS = "system:kube-controller-manager"
+
+
+def placed_pod(name: str, scheduler: str = "fairway", owner: str = "") -> dict[str, Any]:
+    """A pod that names its node."""
+    thing = pod(name, "plain")
+    thing["spec"] |= {"schedulerName": scheduler, "nodeName": "somewhere"}
+    if owner:
+        reference = {"apiVersion": "apps/v1", "kind": owner, "name": "o", "uid": "u", "controller": True}
+        thing["metadata"]["ownerReferences"] = [reference]
+    return thing
+
+
+@pytest.fixture(name="guarded", scope="module")
+def a_cluster_in_which_users_create_pods(cluster: ControlPlane) -> ControlPlane:
+    subjects = [
+        {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": name}
+        for name in ("tenant", "system:node:somewhere", "system:node:elsewhere", ALL_CONTROLLERS)
+    ]
+    subjects += [
+        {"kind": "ServiceAccount", "name": name.rpartition(":")[2], "namespace": "kube-system"}
+        for name in (DAEMON_SETS, REPLICA_SETS)
+    ]
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "creators"}
+    head = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "creators", "namespace": "plain"}}
+    rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["create"]}]
+    binding = {**head, "kind": "RoleBinding", "roleRef": role, "subjects": subjects}
+    apply(cluster, [{**head, "kind": "Role", "rules": rules}, binding])
+
+    def in_force() -> bool:
+        wrong = placed_pod("placed-probe")
+        try:
+            create(cluster, wrong)
+        except Refused:
+            return True
+        remove(cluster, wrong)
+        return False
+
+    eventually(in_force)
+    return cluster
+
+
+@pytest.mark.parametrize(
+    ("user", "owner"),
+    [
+        ("", ""),
+        ("", "DaemonSet"),
+        ("tenant", ""),
+        ("tenant", "DaemonSet"),
+        (REPLICA_SETS, "ReplicaSet"),
+        (REPLICA_SETS, "DaemonSet"),
+        (ALL_CONTROLLERS, "ReplicaSet"),
+        (DAEMON_SETS, ""),
+        ("system:node:elsewhere", ""),
+    ],
+)
+def test_a_pod_that_names_its_node_is_refused(guarded: ControlPlane, user: str, owner: str) -> None:
+    """Whoever creates it, and whatever it says of its owner: it would go past queues, shares and reservations."""
+    with pytest.raises(Refused, match="bypasses the queues of scheduler fairway") as refused:
+        create(guarded, placed_pod("jumps", owner=owner), user)
+    assert refused.value.status == 403
+
+
+@pytest.mark.parametrize(
+    ("user", "owner", "scheduler"),
+    [
+        (DAEMON_SETS, "DaemonSet", "fairway"),
+        (ALL_CONTROLLERS, "DaemonSet", "fairway"),
+        ("system:node:somewhere", "", "fairway"),
+        ("tenant", "", "default-scheduler"),
+    ],
+)
+def test_daemon_sets_nodes_and_other_schedulers_may_name_a_node(
+    guarded: ControlPlane, user: str, owner: str, scheduler: str
+) -> None:
+    thing = placed_pod("allowed", scheduler, owner)
+    try:
+        assert create(guarded, thing, user)["spec"]["nodeName"] == "somewhere"
+    finally:
+        remove(guarded, thing)
+
+
+def test_a_pod_that_names_no_node_is_as_before(guarded: ControlPlane) -> None:
+    thing = placed_pod("waits")
+    del thing["spec"]["nodeName"]
+    create(guarded, thing, "tenant")
+    remove(guarded, thing)

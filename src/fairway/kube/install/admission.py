@@ -4,6 +4,8 @@
   must whoever creates a ResourceClaim, or a template, that names it.
 - Which namespaces may use a queue: those that its `allowedNamespaces` selects.
 - Reservations, EvictionRecords, and the record of a pod's devices, are written by Fairway alone.
+- Which node a pod goes to: nothing but a DaemonSet's controller, and a kubelet for its own node, creates a pod of
+  Fairway's with a node's name in it. Such a pod is bound when it is created, past queues, shares and reservations.
 - Where an operator wants it: pods of labelled namespaces get Fairway as their scheduler.
 
 The scheduler checks the first two again. A pod that slipped through, because a policy was missing when it was created,
@@ -12,6 +14,7 @@ waits with the reason.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from fairway.state.annotations import QUEUE_NAMES
@@ -22,11 +25,16 @@ Manifest = dict[str, Any]
 MAX_CLASSES = 8
 """Classes of one pod: one check of access costs a third of what an expression may cost, so each has its own."""
 
+DAEMON_SET_CONTROLLERS = ["system:serviceaccount:kube-system:daemon-set-controller", "system:kube-controller-manager"]
+"""Under which of them it runs is the control plane's choice (`--use-service-account-credentials`)."""
+
 _NO_LABELS = "has(namespaceObject.metadata.labels) ? namespaceObject.metadata.labels : {}"
 
 
-def policies(identity: str) -> list[Manifest]:
-    """Policies with their bindings. `identity` is the user name that the scheduler has."""
+def policies(identity: str, scheduler_names: Sequence[str]) -> list[Manifest]:
+    """Policies with their bindings. `identity` is the user name that the scheduler has; pods are its own by one of the
+    `scheduler_names`.
+    """
     return [
         *_bound(_class_policy()),
         *_bound(_claimed_class_policy(identity), params=True),
@@ -36,6 +44,7 @@ def policies(identity: str) -> list[Manifest]:
         ),
         *_bound(_own_objects_policy("evictionrecords", "only Fairway writes eviction records", identity)),
         *_bound(_record_policy(identity)),
+        *_bound(_node_name_policy(scheduler_names)),
     ]
 
 
@@ -263,6 +272,42 @@ def _record_policy(identity: str) -> Manifest:
                     "(k in variables.before && variables.before[k] == variables.now[k])) && "
                     f"variables.before.all(k, !k.startsWith({prefix}) || k in variables.now))",
                     "message": f"annotations {RECORD_PREFIX}* record the devices of a pod: only Fairway writes them",
+                    "reason": "Forbidden",
+                }
+            ],
+        },
+    )
+
+
+def _node_name_policy(scheduler_names: Sequence[str]) -> Manifest:
+    """Only `create` can set it: afterwards a node is given by a binding alone, which is a resource of its own.
+
+    One user name may be that of all controllers of Kubernetes, and a ReplicaSet's template is its owner's to write. So
+    the pod must be a DaemonSet's too: its controller writes the owner, whatever the template says.
+    """
+    names = f"'{','.join(scheduler_names)}'.split(',')"
+    owned = (
+        "has(object.metadata.ownerReferences) && object.metadata.ownerReferences.exists(o, "
+        "has(o.controller) && o.controller && o.kind == 'DaemonSet' && o.apiVersion.startsWith('apps/'))"
+    )
+    return _policy(
+        "fairway-node-names",
+        {
+            "failurePolicy": "Fail",
+            "matchConstraints": _match("", "v1", "pods", "CREATE"),
+            "matchConditions": [
+                {"name": "names-a-node", "expression": "has(object.spec.nodeName) && object.spec.nodeName != ''"},
+                {
+                    "name": "is-fairways",
+                    "expression": f"has(object.spec.schedulerName) && object.spec.schedulerName in {names}",
+                },
+            ],
+            "validations": [
+                {
+                    "expression": "request.userInfo.username == 'system:node:' + object.spec.nodeName || "
+                    f"(request.userInfo.username in {DAEMON_SET_CONTROLLERS} && {owned})",
+                    "messageExpression": "'spec.nodeName is set, which bypasses the queues of scheduler ' + "
+                    "object.spec.schedulerName + ': leave it out, or use a node selector'",
                     "reason": "Forbidden",
                 }
             ],

@@ -35,7 +35,7 @@ def files(options: InstallOptions) -> Files:
         found["page"] = page(options)
         found["access-page"] = _further_access(options, "page", page_rules(), options.page_name)
     if options.admission:
-        found["admission"] = policies(options.identity)
+        found["admission"] = policies(options.identity, options.scheduler_names)
     if options.agent:
         found["agent"] = agent(options)
     if options.default_for_label:

@@ -103,6 +103,7 @@ _PLACES = {
     "'@namespace@'": "{{ .Release.Namespace }}",
     "@namespace@": "{{ .Release.Namespace }}",
     "'@image@'": "{{ .Values.image | quote }}",
+    "'@schedulers@'.split": """'{{ join "," .Values.schedulerNames }}'.split""",
     "@schedulers@": "{{ index .Values.schedulerNames 0 }}",
     "--scheduler-names={{ index .Values.schedulerNames 0 }}": '--scheduler-names={{ join "," .Values.schedulerNames }}',
     "'@policy@'": "{{ .Values.policy | quote }}",
