@@ -25,6 +25,7 @@ ROWS = {
     "ports": "rules.ports",
     "spread": "rules.spread",
     "reading": "reading.reading",
+    "hostile": "hostile.hostile",
 }
 """What to call, by the name of the row."""
 

@@ -5,6 +5,7 @@
     start     5,000 nodes and 50,000 pods: from start to the first bind, memory, and what a steady cluster costs
     hub       1,000 clusters x 1,000 placements: `fairway fleet`, OCM's own controller, a bare loop of the same writes
     devices   writes to the server for pods with claims and with limits of a class, against what claims need
+    hostile   one pod after the other while one namespace does its worst, against the same without it
     gangs     10,000 pods in gangs of 100 over three queues and ten namespaces
 
 What else the machine does falls on all rows: they are repeated in turn, and to be compared with each other.
@@ -22,13 +23,14 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 import fairway
-from benchmarks.on_server import device_writes, gangs, latency, placing, rates, scale
+from benchmarks.hostile_shapes import KINDS
+from benchmarks.on_server import device_writes, gangs, hostile, latency, placing, rates, scale
 from benchmarks.on_server.cluster import BenchCluster
 from kube.controlplane import ocm_build
 from kube.controlplane.build import NEEDED, build
 from kube.controlplane.plane import ControlPlane, data_folder
 
-PARTS = ("rates", "latency", "start", "gangs", "devices", "hub")
+PARTS = ("rates", "latency", "start", "gangs", "devices", "hostile", "hub")
 
 
 async def measure(plane: ControlPlane, part: str, given: argparse.Namespace) -> None:
@@ -47,6 +49,8 @@ async def measure(plane: ControlPlane, part: str, given: argparse.Namespace) -> 
             await placing.measure(cluster, given.clusters, given.repeat, not given.no_ocm)
         elif part == "devices":
             await device_writes.measure(cluster, given.device_nodes, given.device_pods)
+        elif part == "hostile":
+            await hostile.measure(cluster, given.nodes, given.latency_pods, given.kind or [*KINDS])
         else:
             await gangs.measure(cluster, given.many_nodes, given.gang_pods)
     finally:
@@ -70,6 +74,7 @@ def main() -> None:
     parser.add_argument(
         "--no-ocm", action="store_true", help="for hub: without OCM's controller, which takes minutes to build"
     )
+    parser.add_argument("--kind", choices=[*KINDS], action="append", help="for hostile: this kind of shapes only")
     parser.add_argument("--device-nodes", type=int, default=20)
     parser.add_argument("--device-pods", type=int, default=100)
     parser.add_argument("--volcano", default="", metavar="FILE", help="Volcano's scheduler, to be measured too")

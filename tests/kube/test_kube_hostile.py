@@ -11,7 +11,7 @@ from kube.cluster import Cluster, eventually
 from kube.controlplane.plane import ControlPlane
 from kube.intercepted import is_settled
 from kube.live import Live
-from kube.test_kube_dra_features import DRA, FeatureSite
+from kube.test_kube_dra_features import DRA, DRIVER, FeatureSite
 from kube.test_kube_rules import VOLCANO, group, member
 
 MISTAKE = "this is an error in Fairway, please report it"
@@ -114,3 +114,39 @@ def test_claims_and_groups_of_another_namespace_are_out_of_reach(installed: Cont
         assert not installed.call("GET", f"{groups}/theirs").get("status", {}).get("running")
     for path in (f"{claims}/theirs", f"{groups}/theirs"):
         cluster.delete(path)
+
+
+_TWENTY = f"[{', '.join(map(str, range(20)))}]"
+
+
+def _loops(number: int) -> str:
+    """Some 60,000 steps for each device, in a text that no other claim has."""
+    text = f"device.attributes['{DRIVER}'].number != {number}"
+    for level in range(3):
+        text = f"{_TWENTY}.all(x{level}, {text})"
+    return text
+
+
+def test_claims_whose_selectors_take_long_delay_no_pod_of_another(installed: ControlPlane, cluster: Cluster) -> None:
+    """Each of twelve claims takes seconds to be evaluated on these devices: they wait with a reason. A pod that comes
+    meanwhile is bound while they still wait.
+    """
+    site = FeatureSite(cluster)
+    site.slice(*({"name": f"d{number}", "attributes": {"number": {"int": 100 + number}}} for number in range(20)))
+    with Live(cluster) as live:
+        for number in range(12):
+            request = site.exactly(selectors=[{"cel": {"expression": _loops(number)}}])
+            site.claim(f"loops-{number}", request)
+            site.pod(f"loops-{number}", f"loops-{number}")
+
+        def reason(name: str) -> str:
+            found = cluster.get(f"{cluster.pods}/{name}")["status"].get("conditions", [])
+            return next((one.get("message", "") for one in found if one["type"] == "PodScheduled"), "")
+
+        eventually(lambda: "scheduling budget" in reason("loops-11"))
+        cycles = live.cycles
+        cluster.pod("good")
+        eventually(lambda: cluster.places()["good"] != "")
+        assert live.cycles - cycles < 100
+        assert cluster.places()["loops-11"] == "", "it still waits"
+        assert live.logged(MISTAKE) == []

@@ -37,7 +37,7 @@ class Scope(NamedTuple):
 Step = Callable[[Scope], Any]
 
 _TYPE_NAMES = ("bool", "int", "uint", "double", "string", "bytes", "list", "map", "null_type", "type", "optional_type")
-_CONSTANTS = {name: TypeValue(name) for name in (*_TYPE_NAMES, "google.protobuf.Timestamp", "google.protobuf.Duration")}
+CONSTANTS = {name: TypeValue(name) for name in (*_TYPE_NAMES, "google.protobuf.Timestamp", "google.protobuf.Duration")}
 
 
 def build(node: Node) -> Step:
@@ -59,7 +59,7 @@ def build(node: Node) -> Step:
 
 
 def run(step: Step, variables: Mapping[str, Any], budget: Budget) -> Any:
-    found = step(Scope({**_CONSTANTS, **variables}, budget))
+    found = step(Scope({**CONSTANTS, **variables}, budget))
     if isinstance(found, Failed):
         raise found.error
     return found

@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from fairway.cel import kube, lists, net, standard, strings
 from fairway.cel.errors import Budget, BudgetError, EvaluationError
 from fairway.cel.functions import TABLE, Overload
+from fairway.cel.interruptible import Evaluating, start
 from fairway.cel.machine import build, run
-from fairway.cel.nodes import read
+from fairway.cel.nodes import Node, read
+from fairway.cel.reads import Path, reads
 from fairway.errors import InputError
 
 if TYPE_CHECKING:
@@ -68,24 +70,36 @@ class Environment:
         self._probe = probe
         self._most = most
 
-    def program(self, text: str) -> Program:
-        """InputError where the library is missing, or the expression is refused."""
+    def program(self, text: str, *, probes: bool = True) -> Program:
+        """InputError where the library is missing, or the expression is refused. Without `probes` it is not run on the
+        probe: whoever evaluates it in parts does that, too.
+        """
         if len(text) > MAX_EXPRESSION:
             raise _refused(text, f"is {len(text)} characters long, expected at most {MAX_EXPRESSION}")
         try:
             compiled = self._library.compile(text)
             gives = str(compiled.return_type().name())
-            step = build(read(compiled.serialize())) if gives in _GIVES else None
+            tree = read(compiled.serialize())
+            step = build(tree) if gives in _GIVES else None
         except InputError:
             raise
         except (Exception, RecursionError) as error:
             raise _refused(text, f"does not compile: {_first_line(error)}") from None
         if step is None:
             raise _refused(text, f"gives {gives}, expected BOOL")
-        program = Program(text, step, self._most)
-        if self._probe is not None and program.run(self._probe).failed:
-            raise _refused(text, f"costs too much: more than {self._most} steps for any input")
+        program = Program(text, step, self._most, tree, reads(tree, self._variables))
+        if probes and self._probe is not None and program.run(self._probe).failed:
+            raise self.too_dear(text)
         return program
+
+    @property
+    def probe(self) -> Mapping[str, Any]:
+        """Input with nothing in it."""
+        return self._probe or {}
+
+    def too_dear(self, text: str) -> InputError:
+        """What is said of an expression that costs too much even on the probe."""
+        return _refused(text, f"costs too much: more than {self._most} steps for any input")
 
     @cached_property
     def _library(self) -> cel.Env:
@@ -112,10 +126,13 @@ class Environment:
 class Program:
     """One compiled expression."""
 
-    def __init__(self, text: str, step: Any, most: int = MAX_COST) -> None:
+    def __init__(self, text: str, step: Any, most: int, tree: Node, reads: frozenset[Path]) -> None:
         self.text = text
         self._step = step
         self._most = most
+        self._tree = tree
+        self.reads = reads
+        """The parts of the input that it can read: equal ones give equal answers."""
 
     def run(self, variables: Mapping[str, Any], most: int | None = None) -> Evaluation:
         units = most or self._most
@@ -131,6 +148,44 @@ class Program:
             return Evaluation(error=_line(str(error)) or type(error).__name__, failed=True)
         except Exception as error:  # a mistake of ours must not be one tenant's way to stop the others
             return Evaluation(error=f"{type(error).__name__}: {_line(str(error))}")
+
+    def in_parts(self, variables: Mapping[str, Any]) -> Partial:
+        """An evaluation that is carried out in parts."""
+        return Partial(self._tree, variables, self._most)
+
+
+class Partial:
+    """An evaluation that stops when it has cost so much, and goes on when it is asked to."""
+
+    def __init__(self, tree: Node, variables: Mapping[str, Any], most: int) -> None:
+        self._budget = Budget(most)
+        self._most = most
+        self._going: Evaluating = start(tree, variables, self._budget)
+
+    @property
+    def steps(self) -> int:
+        """What it has cost so far."""
+        return self._most - max(0, self._budget.left)
+
+    def advance(self, units: int) -> Evaluation | None:
+        """Go on for about so many steps; None if it is not finished then."""
+        until = self._budget.left - units
+        try:
+            while True:
+                next(self._going)
+                if self._budget.left <= until:
+                    return None
+        except StopIteration as ended:
+            return self._ended(Evaluation(ended.value))
+        except EvaluationError as error:
+            return self._ended(Evaluation(error=_line(str(error))))
+        except (BudgetError, RecursionError, MemoryError) as error:
+            return self._ended(Evaluation(error=_line(str(error)) or type(error).__name__, failed=True))
+        except Exception as error:  # as in `Program.run`
+            return self._ended(Evaluation(error=f"{type(error).__name__}: {_line(str(error))}"))
+
+    def _ended(self, evaluation: Evaluation) -> Evaluation:
+        return evaluation._replace(steps=self.steps)
 
 
 _COMPARED = ("_<_", "_<=_", "_>_", "_>=_")

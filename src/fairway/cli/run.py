@@ -43,6 +43,13 @@ Examples:
 @click.option("--min-interval", type=float, metavar="SECONDS", help="Between two cycles.  [default: 0.05]")
 @click.option("--max-in-flight-binds", type=int, metavar="N", help="Pause while more are unanswered.  [default: 2000]")
 @click.option("--connections", type=int, metavar="N", help="Writes at the same time.  [default: 32]")
+@click.option(
+    "--scheduling-budget",
+    type=int,
+    metavar="UNITS",
+    help="Maximum cost of one namespace in a scheduling cycle, in units of about a microsecond; 0 for no limit.  "
+    "[default: 10000]",
+)
 @click.option("--column-memory", type=int, metavar="MIB", help="For kept scores of nodes, at most.  [default: 256]")
 @click.option("--gang-bind-timeout", type=float, metavar="SECONDS", help="For a gang to be completed.  [default: 60]")
 @click.option(

@@ -24,6 +24,7 @@ class Reason(StrEnum):
     QUEUE_CAPABILITY = "QueueCapability"
     QUEUE_OVERUSED = "QueueOverused"
     BLOCKED = "Blocked"
+    SCHEDULING_BUDGET = "SchedulingBudget"
     CLASS_NOT_FOUND = "ClassNotFound"
     PREDICATE_FAILED = "PredicateFailed"
     DEVICE_UNAVAILABLE = "DeviceUnavailable"

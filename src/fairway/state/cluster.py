@@ -23,6 +23,7 @@ from fairway.api.reservations import Reservation
 from fairway.api.scheduling import PodDisruptionBudget, PodGroup, PriorityClass, Queue
 from fairway.api.topology import HyperNode
 from fairway.api.volumes import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
+from fairway.state.budgets import NamespaceBudgets
 from fairway.state.compaction import Compaction
 from fairway.state.device_requests import DeviceFact, fact_key
 from fairway.state.events import Deleted, Event, Upserted
@@ -45,11 +46,18 @@ COLUMN_BYTES = 256 << 20
 class ClusterState(ClusterTables):
     """The tables, and the events that change them."""
 
-    def __init__(self, scheduler_names: Iterable[str] | None = None, *, column_bytes: int = COLUMN_BYTES) -> None:
+    def __init__(
+        self,
+        scheduler_names: Iterable[str] | None = None,
+        *,
+        column_bytes: int = COLUMN_BYTES,
+        budget: int | None = None,
+    ) -> None:
         """Columns that the scheduler keeps from cycle to cycle take at most `column_bytes` of memory. That decides how
-        much is computed again, and no plan.
+        much is computed again, and no plan. `budget` is what namespaces that have much to do may cost in one cycle.
         """
         super().__init__(scheduler_names)
+        self.namespace_budgets = NamespaceBudgets(budget)
         self.column_bytes = column_bytes
         self.generation = 0
         self._freeze: WeakMethod[Callable[[], None]] | None = None

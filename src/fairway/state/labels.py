@@ -32,16 +32,28 @@ class LabelColumns:
         self._codes: dict[str, dict[str, int]] = {}
         self._generation = 0
         self._unique: dict[str, tuple[int, int, bool]] = {}
+        self._keys: dict[str, int] = {}
+        """How many rows have a label of each key. No column is made of a key that a pod has made up."""
+        self._absent: CodeColumn = np.zeros(0, dtype=np.int32)
 
     def set(self, row: int, labels: Mapping[str, str]) -> None:
         self._generation += 1
         while len(self._labels) <= row:
             self._labels.append({})
+        self._count(self._labels[row], -1)
         self._labels[row] = labels
+        self._count(labels, 1)
         for key, column in self._columns.items():
             if row >= len(column):
                 column = self._columns[key] = _grown(column, row + 1)
             column[row] = self._code(key, labels.get(key))
+
+    def _count(self, labels: Mapping[str, str], by: int) -> None:
+        keys = self._keys
+        for key in labels:
+            keys[key] = keys.get(key, 0) + by
+            if not keys[key]:
+                del keys[key]
 
     def is_odd(self, key: str) -> bool:
         """Whether there is a column of a key that no node has."""
@@ -50,6 +62,8 @@ class LabelColumns:
 
     def compact(self, size: int) -> None:
         """Keep labels of these rows only. Columns are made again when they are asked for."""
+        for labels in self._labels[size:]:
+            self._count(labels, -1)
         del self._labels[size:]
         self._columns.clear()
         self._codes.clear()
@@ -63,6 +77,10 @@ class LabelColumns:
         """The codes of this key for rows 0 to nodes-1; made on first use, kept true from then on."""
         column = self._columns.get(key)
         if column is None:
+            if key not in self._keys:
+                if len(self._absent) < nodes:
+                    self._absent = np.zeros(2 * nodes, dtype=np.int32)
+                return self._absent[:nodes]
             codes = [self._code(key, labels.get(key)) for labels in self._labels]
             column = self._columns[key] = np.array(codes, dtype=np.int32)
         if len(column) < nodes:
@@ -70,8 +88,8 @@ class LabelColumns:
         return column[:nodes]
 
     def has(self, key: str) -> bool:
-        """Whether some node has a label of this key. No column is made: the key may be made up."""
-        return bool(self._codes.get(key)) or any(key in labels for labels in self._labels)
+        """Whether some node has a label of this key."""
+        return key in self._keys
 
     def values(self, key: str) -> list[str]:
         """The values seen, by code - 1."""
@@ -79,6 +97,8 @@ class LabelColumns:
 
     def where(self, key: str, nodes: int, holds: Callable[[str | None], bool]) -> BoolColumn:
         """Where a condition on the value of a key holds; it is asked once per distinct value."""
+        if key not in self._keys:
+            return np.full(nodes, holds(None), dtype=np.bool_)
         column = self.column(key, nodes)
         answers = np.array([holds(None), *map(holds, self.values(key))], dtype=np.bool_)
         return answers[column]

@@ -19,7 +19,11 @@ from numpy.typing import NDArray
 
 from fairway.api.affinity import PodAffinityTerm, TopologySpreadConstraint, matches
 from fairway.api.meta import LabelSelector, LabelSelectorRequirement
+from fairway.errors import InputError
 from fairway.state.jobs import Task
+
+MAX_WIDE_TERMS = 64
+"""That one namespace brings: terms over pods of other namespaces, or over all of its own."""
 
 CountColumn = NDArray[np.int32]
 NamespaceLabels = Callable[[str], Mapping[str, str]]
@@ -43,17 +47,26 @@ class Selection(NamedTuple):
 class PodTerm:
     """Pods that all of some selections mean; mostly there is one."""
 
-    __slots__ = ("anchor", "id", "key", "selections", "users")
+    __slots__ = ("anchor", "id", "key", "origin", "selections", "users")
 
     def __init__(self, key: bytes, selections: tuple[Selection, ...]) -> None:
         self.id = -1
         self.key = key
         self.selections = selections
         self.users = 0
+        self.origin = ""
+        """The namespace that brought it, where it is a wide one."""
         self.anchor = next((anchor for part in selections if (anchor := _anchor(part.selector))), ())
 
     def matches(self, namespace: str, labels: Mapping[str, str], namespace_labels: NamespaceLabels) -> bool:
         return all(part.matches(namespace, labels, namespace_labels) for part in self.selections)
+
+    def is_wide(self, namespace: str) -> bool:
+        """Whether a pod of this namespace has it compared with very many pods: those of other namespaces, or all of its
+        own.
+        """
+        own = frozenset({namespace})
+        return not self.anchor or any(part.among is not None or part.namespaces != own for part in self.selections)
 
 
 def affinity_term(term: PodAffinityTerm, namespace: str, labels: Mapping[str, str]) -> PodTerm:
@@ -98,6 +111,8 @@ class PodTerms:
         self._unanchored: set[int] = set()
         self._postings: dict[str, dict[str, set[Task]]] = {}
         self._next_id = 0
+        self._wide: dict[str, int] = {}
+        """Wide terms in use, by the namespace that brought them."""
         self.present: dict[int, CountColumn] = {}
         self.owners: dict[tuple[int, str], CountColumn] = {}
         self.generation = 0
@@ -107,6 +122,19 @@ class PodTerms:
     def __len__(self) -> int:
         return len(self._terms)
 
+    def check(self, terms: Iterable[PodTerm], namespace: str) -> None:
+        """InputError where a namespace would bring too many wide terms: each is compared with all pods when it comes
+        and when it goes, and all later pods of the cluster are compared with it.
+        """
+        new = {term.key: term for term in terms if term.key not in self._by_key and term.is_wide(namespace)}
+        for term in new.values():
+            term.origin = namespace
+        if new and self._wide.get(namespace, 0) + len(new) > MAX_WIDE_TERMS:
+            raise InputError(
+                f"namespace {namespace} has more than {MAX_WIDE_TERMS} different terms of affinity, anti-affinity or "
+                "spread over pods of other namespaces, or over all of its own"
+            )
+
     def intern(self, term: PodTerm) -> tuple[int, list[Task]]:
         """The id of a term, and the tasks that a new one matches: they must be told."""
         known = self._by_key.get(term.key)
@@ -115,6 +143,8 @@ class PodTerms:
             return known.id, []
         term.id = self._next_id
         term.users = 1
+        if term.origin:
+            self._wide[term.origin] = self._wide.get(term.origin, 0) + 1
         self._next_id += 1
         self.generation += 1
         self._by_key[term.key] = self._terms[term.id] = term
@@ -131,6 +161,10 @@ class PodTerms:
         term.users -= 1
         if term.users:
             return
+        if term.origin:
+            self._wide[term.origin] -= 1
+            if not self._wide[term.origin]:
+                del self._wide[term.origin]
         self.generation += 1
         for task in self._candidates(term):
             if term_id in task.matched:

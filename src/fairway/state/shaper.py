@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -45,6 +45,9 @@ class RulesDraft(NamedTuple):
     anti_affinity: list[tuple[PodTerm, str]]
     preferred: list[tuple[PodTerm, Preference]]
     spread: list[tuple[PodTerm, Spread]]
+
+    def terms(self) -> Iterator[PodTerm]:
+        return (term for part in self for term, _ in part)
 
 
 class ShapeDraft(NamedTuple):
@@ -102,6 +105,8 @@ class Shaper:
         rules = None
         if spec.affinity is not None or spec.topology_spread_constraints:
             rules = _rules(pod)
+            if not spec.node_name:  # what runs counts, whatever its namespace brings
+                self._terms.check(rules.terms(), pod.metadata.namespace)
         volumes = self._volumes.requests(pod) if spec.volumes else NO_VOLUMES
         affinity = spec.affinity.node_affinity if spec.affinity else None
         key = ShapeKey(

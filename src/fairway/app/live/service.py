@@ -162,7 +162,11 @@ class LiveScheduler(KubeProgram):
     def _build(self, policy: Policy) -> None:
         settings = self._settings
         self._given_policy = policy
-        state = ClusterState(settings.scheduler_names, column_bytes=settings.column_memory << 20)
+        state = ClusterState(
+            settings.scheduler_names,
+            column_bytes=settings.column_memory << 20,
+            budget=settings.scheduling_budget or None,
+        )
         self._observer = LoopObserver(self._log, self.metrics, dry_run=settings.dry_run)
         groups: dict[ObjectKey, str] = {}
         kube = KubeWorld(

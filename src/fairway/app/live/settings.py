@@ -17,6 +17,7 @@ from fairway.api.configuration_files import read_configuration
 from fairway.api.pods import DEFAULT_SCHEDULER
 from fairway.app.live.election import LeaderElection, Span
 from fairway.errors import InputError
+from fairway.state.budgets import SCHEDULING_BUDGET
 from fairway.state.cluster import COLUMN_BYTES
 
 API_VERSION = "fairway.dev/v1alpha1"
@@ -50,6 +51,10 @@ class RunSettings(msgspec.Struct, rename="camel", frozen=True, forbid_unknown_fi
     column_memory: Annotated[int, Meta(ge=1, le=1 << 20)] = COLUMN_BYTES >> 20
     """MiB that scores of nodes, kept from cycle to cycle, take at most. It decides how much is computed again, and
     nothing else.
+    """
+    scheduling_budget: Annotated[int, Meta(ge=0, le=1 << 40)] = SCHEDULING_BUDGET
+    """What the jobs of a namespace may cost in one cycle, in units of about a microsecond; what is more waits for a
+    later cycle. 0 is no limit.
     """
     leader_election: LeaderElection = LeaderElection()
     gang_bind_timeout: Annotated[float, Meta(ge=1, le=86400)] = 60.0

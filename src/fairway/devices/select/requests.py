@@ -138,6 +138,17 @@ class RequestResolver:
             made = self._with_claim(made, claim, requests.strategy)
         return made
 
+    def selectors(self, requests: DeviceRequests) -> list[ByClaim]:
+        """The selectors of claims whose expressions have to be evaluated before `resolve`."""
+        found: list[ByClaim] = []
+        for request in requests.claims:
+            claim, template = self._claims.get(request.claim), self._templates.get(request.template)
+            if claim is not None and claim.status.allocation is None:
+                found += _claim_selectors(claim.spec.devices)
+            elif template is not None and not request.claim:
+                found += _claim_selectors(template.spec.spec.devices)
+        return found
+
     def _with_claim(
         self, resolved: ResolvedRequests, request: ClaimRequest, strategy: tuple[str, ...]
     ) -> ResolvedRequests:
@@ -198,6 +209,18 @@ class RequestResolver:
             yield Missing(CLASS_MISSING, problem)
 
 
+def _claim_selectors(asked: DeviceClaim) -> Iterator[ByClaim]:
+    for request in asked.requests:
+        for option in request.first_available or (request.exactly,):
+            if option is not None:
+                yield _selector(option)
+
+
+def _selector(asked: ExactDeviceRequest | DeviceSubRequest) -> ByClaim:
+    expressions = tuple(selector.cel.expression for selector in asked.selectors if selector.cel)
+    return ByClaim(asked.device_class_name, expressions, asked.tolerations)
+
+
 def _too_many(claim: str, asked: DeviceClaim) -> Iterator[Missing]:
     """A claim that could not be allocated whichever devices there are, for its status could not name them all."""
     least = 0
@@ -224,10 +247,9 @@ def _resolved(claim: str, request: DeviceRequest, strategy: tuple[str, ...]) -> 
 
 
 def _option(asked: ExactDeviceRequest | DeviceSubRequest, name: str) -> Option:
-    expressions = tuple(selector.cel.expression for selector in asked.selectors if selector.cel)
     capacity = asked.capacity.requests if asked.capacity else {}
     return Option(
-        ByClaim(asked.device_class_name, expressions, asked.tolerations),
+        _selector(asked),
         asked.count or 1,
         every=asked.allocation_mode == "All",
         capacity=tuple(sorted((name, parse_quantity(text).nanos) for name, text in capacity.items())),

@@ -6,16 +6,18 @@ rest of the scheduler is written back by `DeviceColumns`.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from functools import cached_property
 from typing import Any
 
 from fairway.api.classes import ResourceClass
 from fairway.api.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from fairway.api.kinds import ObjectKey
+from fairway.devices.model.device import Device
 from fairway.devices.model.inventory import Inventory
 from fairway.devices.model.locating import Locator
 from fairway.devices.model.pools import PoolKey, check_slice
+from fairway.devices.select.cel_eval import Purse, SelectorAnswers
 from fairway.devices.select.classes import ClassTable, CompiledClass
 from fairway.devices.select.extended import ExtendedResources
 from fairway.devices.select.requests import RequestResolver, ResolvedRequests
@@ -50,6 +52,8 @@ class DeviceLedger:
         self._layouts: dict[Hashable, int] = {}
         self.generation = 0
         """Rises when what pods ask for may mean something else: classes, claims or templates changed."""
+        self.device_generation = 0
+        """Rises when there may be other devices."""
         self._facts: int
         self._changed: int
         self._reshaped: int
@@ -120,6 +124,10 @@ class DeviceLedger:
             self.__dict__.pop(part, None)
         self._facts = self._changed = self._reshaped = -1
         self._resolved: dict[tuple[DeviceRequests | None, Plain], ResolvedRequests] = {}
+        self._selectors: dict[DeviceRequests, list[ByClaim]] = {}
+        self._refusals = 0
+        self._kinds: dict[ByClaim, int | None] = {}
+        self._kinds_basis = (-1, -1, -1)
 
     @cached_property
     def columns(self) -> DeviceColumns:
@@ -136,7 +144,9 @@ class DeviceLedger:
 
     @cached_property
     def _matcher(self) -> ClaimMatcher:
-        return ClaimMatcher(self._state.devices.device_classes, self.classes)
+        answers = self._state.derived.of(SelectorAnswers, SelectorAnswers)
+        waits = self._state.namespace_budgets.limit is not None
+        return ClaimMatcher(self._state.devices.device_classes, self.classes, answers, waits=waits)
 
     @cached_property
     def _requests(self) -> RequestResolver:
@@ -218,6 +228,7 @@ class DeviceLedger:
     def _renew_resolved(self) -> None:
         self.generation += 1
         self._resolved.clear()
+        self._selectors.clear()
 
     def _reclass(self, name: str) -> set[int]:
         """A class came or went: every device is matched against it once. Returns rows where that made a difference."""
@@ -278,11 +289,13 @@ class DeviceLedger:
     def _find_devices(self, row: int) -> None:
         devices, counters, complete = self._locator.devices(row)
         old = self.nodes.pop(row, None)
+        self.device_generation += 1
         if not devices and not self._occupancy.has_records(row):
             return
         listed = self._locator.plain_names(row)
         if old is not None and old.is_of(devices, counters, listed, complete):
             self.nodes[row] = old
+            self.device_generation -= 1
         else:
             inventory = Inventory(devices, counters, complete=complete)
             selected, extended = self._selections(inventory, listed)
@@ -304,12 +317,53 @@ class DeviceLedger:
     def resolve(self, asks: DeviceRequests | None, plain: Plain = ()) -> ResolvedRequests:
         """What asks mean now."""
         key = (asks, plain)
+        if self._refusals != self.refusals:
+            self._refusals = self.refusals
+            self._resolved.clear()
         found = self._resolved.get(key)
         if found is None:
             if len(self._resolved) >= _KEPT:
                 self._resolved.clear()
             found = self._resolved[key] = self._requests.resolve(asks, plain)
         return found
+
+    @property
+    def refusals(self) -> int:
+        """Rises when an expression is found that cannot be used: what uses it means something else then."""
+        return self._matcher.answers.refusals
+
+    def prepare(self, asks: DeviceRequests, purse: Purse) -> bool:
+        """Evaluate the expressions of claims on all devices; False if that has to go on in a later cycle."""
+        selectors = self._selectors.get(asks)
+        if selectors is None:
+            if len(self._selectors) >= _KEPT:
+                self._selectors.clear()
+            selectors = self._selectors[asks] = self._requests.selectors(asks)
+        before = self._matcher.early_answers
+        known = all(
+            self._matcher.prepare(selector, self._published(), self.device_generation, purse) for selector in selectors
+        )
+        if self._matcher.early_answers != before:
+            self.generation += 1  # columns that were made of what was not known yet are dropped
+        return known
+
+    def kind_of(self, selector: ByClaim, find: Callable[[], int | None]) -> int | None:
+        """What `find` gives, once for a selector as long as it means the same devices."""
+        basis = self.generation, self.device_generation, len(self.nodes)
+        if self._kinds_basis != basis or len(self._kinds) >= _KEPT:
+            self._kinds, self._kinds_basis = {}, basis
+        if selector not in self._kinds:
+            if not self._matcher.is_prepared(selector):
+                return None
+            self._kinds[selector] = find()
+        return self._kinds[selector]
+
+    def _published(self) -> Iterator[Device]:
+        for node in self.nodes.values():
+            for slot in node.inventory.slots:
+                device = slot.device
+                if device.driver and device.healthy and device.reachable:
+                    yield device
 
     def freed(self, task: Task) -> Vector:
         """What a task's going would give to classes and resources beyond what it asked for by name."""

@@ -147,6 +147,8 @@ class NodeDevices:
         """The slots that a selector selects and that may be taken, in stable order."""
         found = self._candidates.get(selector)
         if found is None:
+            if isinstance(selector, ByClaim) and not self._matcher.may_ask(selector):
+                return ()  # not to be kept: it is not the answer
             if len(self._candidates) >= _KEPT:
                 self._candidates.clear()
                 self._masks.clear()
@@ -162,7 +164,9 @@ class NodeDevices:
         """The same as bits."""
         found = self._masks.get(selector)
         if found is None:
-            found = self._masks[selector] = sum(1 << slot for slot in self.candidates(selector))
+            found = sum(1 << slot for slot in self.candidates(selector))
+            if selector in self._candidates:
+                self._masks[selector] = found
         return found
 
     def _find(self, selector: DeviceSelector) -> list[int]:

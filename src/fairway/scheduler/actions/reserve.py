@@ -12,14 +12,15 @@ shared as allocate shares it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from fairway.api.arguments import ReserveArguments
 from fairway.api.settings import Arguments
 from fairway.scheduler.actions.allocate import allocate
 from fairway.scheduler.framework.accounts import NamespaceAccount, QueueAccount
-from fairway.scheduler.framework.candidates import has_capacity
+from fairway.scheduler.framework.candidates import has_capacity, is_put_off
+from fairway.scheduler.framework.effort import RESERVING
 from fairway.scheduler.framework.hooks import Key
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.order import Order
@@ -97,17 +98,24 @@ class PlacedFirst:
 def reserve(session: Session, arguments: Arguments) -> None:
     assert isinstance(arguments, ReserveArguments)
     session.accounts.compute_deserved()
-    jobs = list(starving(session, arguments))
+    jobs = _in_budget(session, starving(session, arguments))
     ending = [] if session.reservations.resumed else broken(session)
     answer = _answer(session, [*jobs, *(reservation.job for reservation, _ in ending)])
     before = session.reservations.moves
     if not session.reservations.resumed:
         resume(session, ending)
     if session.reservations.moves != before:
-        jobs = list(starving(session, arguments))
+        jobs = _in_budget(session, starving(session, arguments))
     if jobs:
         _Walk(session, arguments, answer).over(jobs)
     _release_parts(session)
+
+
+def _in_budget(session: Session, jobs: Iterable[JobRun]) -> list[JobRun]:
+    """Those that need not wait for a later cycle because their namespaces have cost enough in this one."""
+    if session.effort is None:
+        return list(jobs)
+    return [job for job in jobs if not is_put_off(session, job.template)]
 
 
 class _Keys:
@@ -149,6 +157,9 @@ class _Walk:
         order = Order(_Keys(self._session), jobs)
         while order:
             job = order.turn()
+            if self._session.effort is not None and not self._session.effort.affords(job, RESERVING):
+                order.replace_top()
+                continue
             if within and self._is_only_not_allowed(job):
                 deferred.append(job)
                 order.replace_top()

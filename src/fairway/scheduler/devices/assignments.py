@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from fairway.devices.match.capacity import FreeSlots
 from fairway.devices.match.strategies import DEFAULT_CHAIN, Chain
+from fairway.devices.select.cel_eval import Purse
 from fairway.devices.track.ledger import DeviceLedger
 from fairway.devices.track.node import NodeDevices, SlotAllocation
 from fairway.errors import InvariantError
@@ -64,6 +65,22 @@ class DeviceAssignments:
         return FreeDevices(self.ledger, Losses(self.ledger, self._snapshot.state), self._chain)
 
     # -- questions --------------------------------------------------------------------------------------------
+
+    def prepare(self, shape: Shape, purse: Purse) -> bool:
+        """Whether all is known that placing a shape needs to know of expressions; what is not is evaluated, as far as
+        there are means for it.
+        """
+        if shape.devices is None or not shape.devices.claims or not self.ledger.enabled:
+            return True
+        return self.ledger.prepare(shape.devices, purse)
+
+    def look_cost(self, shape: Shape) -> int:
+        """What it costs to look for the devices of a shape, in units of `state.budgets`."""
+        if shape.devices is None or not self.ledger.enabled:
+            return 0
+        requests = self.requests.of(shape).resolved.requests
+        ways = sum(len(request.options) for request in requests)
+        return ways * (20 + 15 * len(self.ledger.nodes))
 
     def of(self, task: Task) -> tuple[SlotAllocation, ...]:
         """What a task has, by this session's doing or before."""

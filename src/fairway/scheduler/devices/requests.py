@@ -48,14 +48,14 @@ class OpenDeviceRequests:
         self._ledger = ledger
         self._contested = ledger.columns.contested
         self._numbers: dict[tuple[ResolvedRequests, Vector], int] = {}
-        self._known: dict[Shape, tuple[int, PreparedRequest]] = {}
+        self._known: dict[Shape, tuple[tuple[int, int], PreparedRequest]] = {}
         self.claimed: dict[str, int] = {}
         """Claims that were allocated in this session, and on which row."""
 
     def of(self, shape: Shape) -> PreparedRequest:
-        known = self._known.get(shape)
-        if known is None or known[0] != len(self.claimed):
-            known = self._known[shape] = (len(self.claimed), self._prepared(shape))
+        known, basis = self._known.get(shape), (len(self.claimed), self._ledger.refusals)
+        if known is None or known[0] != basis:
+            known = self._known[shape] = (basis, self._prepared(shape))
         return known[1]
 
     def _prepared(self, shape: Shape) -> PreparedRequest:

@@ -47,6 +47,8 @@ class Claimants:
     def _waiting(self) -> Iterator[JobRun]:
         session = self._session
         for template in session.state.waiting.templates():
+            if session.effort is not None and not session.effort.admits(template):
+                continue
             for job_class in template.classes.values():
                 if not self._may_claim(job_class.key.queue) or is_for_backfill(job_class):
                     continue

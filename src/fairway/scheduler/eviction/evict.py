@@ -21,6 +21,7 @@ from fairway.scheduler.eviction.index import VictimIndex, victim_index
 from fairway.scheduler.eviction.settlement import settle
 from fairway.scheduler.eviction.terminating import TerminatingCapacity
 from fairway.scheduler.eviction.units import Unit
+from fairway.scheduler.framework.effort import SEARCHING
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.lendable import Unevictable
 from fairway.scheduler.framework.order import Order
@@ -108,6 +109,8 @@ class _Evictor:
         eligible = self._eligible(job, entitlement, self._index)
         protected = self._take_out_protected(eligible, tasks)
         if not eligible.any() and protected is None:
+            return False
+        if self._session.effort is not None and not self._session.effort.affords(job, SEARCHING):
             return False
         claim = EvictionClaim(self._session, job, tasks, gang, entitlement, self._index, eligible, self._budgets)
         terminating = TerminatingCapacity(

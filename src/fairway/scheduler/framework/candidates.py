@@ -151,9 +151,11 @@ def candidates(session: Session) -> list[JobRun]:
     parking.sync(session.state.waiting, session.nodes.snapshot, session.nodes.kernel.reserved)
     found: list[JobRun] = []
     started: list[tuple[GangTemplate, PendingJob]] = []
-    for template in list(parking.active):
+    for template in _in_turn(session, list(parking.active)):
         classes = [job_class for job_class in template.classes.values() if not is_for_backfill(job_class)]
         if not classes and not template.started:
+            continue
+        if is_put_off(session, template):
             continue
         if not has_capacity(session, template) and _only_gets_less(template):
             session.outcomes.no_capacity.add(template)
@@ -166,6 +168,31 @@ def candidates(session: Session) -> list[JobRun]:
     session.outcomes.parked = parking.parked()
     _wake_helped(session)
     return [*found, *_admitted(session, _started(session, started))]
+
+
+def _in_turn(session: Session, templates: list[GangTemplate]) -> Iterable[GangTemplate]:
+    return templates if session.effort is None else session.effort.in_turn(templates)
+
+
+def is_put_off(session: Session, template: GangTemplate) -> bool:
+    """Whether a template has to wait for a later cycle, because its namespaces have cost enough in this one. A look at
+    it is charged to them.
+    """
+    effort = session.effort
+    if effort is None or effort.admits(template):
+        return False
+    record_put_off(session, template)
+    return True
+
+
+def record_put_off(session: Session, template: GangTemplate) -> None:
+    assert session.effort is not None
+    verdict = session.effort.verdicts[template]
+    for job_class in template.classes.values():
+        session.outcomes.classes.setdefault(job_class, verdict)
+    for pending_job in template.started.values():
+        if not session.reservations.is_reserving(pending_job.job):
+            session.outcomes.put_off[pending_job.job] = template
 
 
 def _wake_helped(session: Session) -> None:
@@ -217,24 +244,35 @@ def first_of_each_class(session: Session) -> list[JobRun]:
     session.reservations.wake()
     classes = [
         job_class
-        for template in session.state.waiting.templates()
+        for template in _in_turn(session, session.state.waiting.templates())
+        if not is_put_off(session, template)
         for job_class in template.classes.values()
         if not is_for_backfill(job_class)
     ]
-    return list(
-        _admitted(session, chain(_heads(session, classes), _started(session, session.state.waiting.started.values())))
-    )
+    started = _not_put_off(session, session.state.waiting.started.values())
+    return list(_admitted(session, chain(_heads(session, classes), _started(session, started))))
+
+
+def _not_put_off(
+    session: Session, started: Iterable[tuple[GangTemplate, PendingJob]]
+) -> Iterator[tuple[GangTemplate, PendingJob]]:
+    for template, pending_job in started:
+        if session.effort is None or template not in session.effort.verdicts:
+            yield template, pending_job
 
 
 def every_job(session: Session) -> list[JobRun]:
     """Every waiting job by itself, whether or not anything of its kind has free capacity now."""
     session.reservations.wake()
     found: list[JobRun] = []
-    for template in session.state.waiting.templates():
+    for template in _in_turn(session, session.state.waiting.templates()):
+        if is_put_off(session, template):
+            continue
         for job_class in template.classes.values():
             if not is_for_backfill(job_class):
                 _add_every_job(session, job_class, found)
-    found += _admitted(session, _started(session, session.state.waiting.started.values()))
+    started = _not_put_off(session, session.state.waiting.started.values())
+    found += _admitted(session, _started(session, started))
     return found
 
 
@@ -261,7 +299,7 @@ def best_effort_candidates(session: Session) -> list[JobRun]:
     found: list[JobRun] = []
     for template in session.state.waiting.best_effort:
         classes = [job_class for job_class in template.classes.values() if is_for_backfill(job_class)]
-        if not classes:
+        if not classes or is_put_off(session, template):
             continue
         if has_capacity(session, template) or not _only_gets_less(template):
             found.extend(_admitted(session, _heads(session, classes)))

@@ -23,6 +23,8 @@ class Step(Enum):
     PLACED = auto()
     NOT_ALLOWED = auto()
     NO_CAPACITY = auto()
+    PUT_OFF = auto()
+    """Its namespace has cost enough in this cycle."""
 
 
 Places = tuple[tuple[Task, int], ...]
@@ -105,6 +107,8 @@ class Outcomes:
         self.classes: dict[EquivalenceClass, Verdict] = {}
         self.jobs: dict[JobRun, Verdict | None] = {}
         """Started jobs that still wait; None means that no node has free capacity."""
+        self.put_off: dict[Job, GangTemplate] = {}
+        """Started jobs that wait for a later cycle, with what is to be placed of them."""
         self.notes: dict[Job, str] = {}
         """What is to be said of a waiting job besides its reason."""
         self.notes_to_make: dict[Job, Callable[[], str]] = {}

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from fairway.devices.model.device import WHOLE
 from fairway.devices.select.requests import Option, ResolvedRequest
-from fairway.devices.select.selector_requests import ByClass, ByKind, DeviceSelector, label
+from fairway.devices.select.selector_requests import ByClaim, ByClass, ByKind, DeviceSelector, label
 from fairway.devices.track.columns import kind_place
 from fairway.devices.track.node import NodeDevices
 from fairway.resources.columns import Vector
@@ -39,7 +39,6 @@ class DeviceQueues:
         self._devices = devices
         self._named: dict[tuple[Shape, int], Vector] = {}
         self._requested: dict[tuple[Shape, int], Vector] = {}
-        self._kinds: dict[DeviceSelector, int | None] = {}
 
     def named(self, shape: Shape) -> Vector:
         """What a shape counts for against capability: what it asks for by name, in claims too. Of alternatives whose
@@ -96,14 +95,15 @@ class DeviceQueues:
             return None
         if isinstance(selector, ByClass):
             return self._ledger.columns.kind_of(selector.class_name)
-        if selector not in self._kinds:
-            places = {
-                kind_place(self._ledger.axis, node, slot)
-                for node in self._ledger.nodes.values()
-                for slot in node.candidates(selector)
-            }
-            self._kinds[selector] = places.pop() if len(places) == 1 else None
-        return self._kinds[selector]
+        return self._ledger.kind_of(selector, lambda: self._find_kind(selector))
+
+    def _find_kind(self, selector: ByClaim) -> int | None:
+        places = {
+            kind_place(self._ledger.axis, node, slot)
+            for node in self._ledger.nodes.values()
+            for slot in node.candidates(selector)
+        }
+        return places.pop() if len(places) == 1 else None
 
     def charge_accounts(
         self, accounts: Mapping[str, QueueAccount], account_of: AccountOf, waiting: WaitingIndex

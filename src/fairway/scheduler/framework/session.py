@@ -4,6 +4,7 @@
     accounts      what queues and namespaces have allocated, request and deserve
     order         which queue, namespace and job comes first
     rules         what the policy's plugins allow
+    effort        what looking at their jobs may still cost namespaces
     reservations  for starving jobs, and nominations
     decisions     bindings, evictions, planned starts
     outcomes      why the rest waits
@@ -20,6 +21,7 @@ from fairway.api.arguments import AllocateArguments, BackfillArguments
 from fairway.api.policy import Policy
 from fairway.clock import Micros
 from fairway.scheduler.framework.decisions import Decisions, Outcomes
+from fairway.scheduler.framework.effort import Effort
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.plugin_set import Dropped, Registry
 from fairway.scheduler.framework.policy_parts import spare_parts
@@ -62,6 +64,9 @@ class Session:
         self.nodes = WorkingNodes(state, parts)
         total = self.nodes.snapshot.total_without(policy.excluded_taints)
         self.accounts = SessionAccounts(state, total, self.nodes.devices, parts.deserved)
+        budget = state.namespace_budgets.open(now)
+        self.effort = None if budget is None else Effort(budget, self.nodes)
+        """What namespaces may still cost; None if that is not limited."""
         self._opened = self.accounts.queues.opened()
         self._counts_devices = self.nodes.devices.ledger.enabled
         self.decisions = Decisions()

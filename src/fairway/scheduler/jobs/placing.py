@@ -5,6 +5,7 @@ from __future__ import annotations
 from fairway.scheduler.framework.broken import missing_of
 from fairway.scheduler.framework.candidates import feasibility_is_monotone, next_in_class
 from fairway.scheduler.framework.decisions import Step
+from fairway.scheduler.framework.effort import out_of_budget
 from fairway.scheduler.framework.job_run import JobRun, TaskRun
 from fairway.scheduler.framework.lendable import Unevictable
 from fairway.scheduler.framework.reservations import TaskReservation
@@ -32,6 +33,8 @@ class Placer:
     def step(self, job: JobRun) -> Step:
         if self._session.rules.lending and self._may_not_borrow(job):
             return Step.NOT_ALLOWED
+        if self._session.effort is not None and not self._session.effort.affords(job):
+            return Step.PUT_OFF
         if self._session.nodes.caps_for is None:
             return self._place_lone(job) if self._is_lone(job) else self._step(job)
         self._session.nodes.respect_planned_starts(job)
@@ -160,6 +163,8 @@ class Placer:
     def give_up(self, job: JobRun, step: Step) -> list[JobRun]:
         """The job is out for this cycle, and with it those of its class; returns those of them that are not."""
         verdict = self._not_lent.get(job, QUEUE_LIMITED) if step is Step.NOT_ALLOWED else None
+        if step is Step.PUT_OFF:
+            verdict = out_of_budget(job.namespace)
         if job.job_class is None:
             self._session.outcomes.jobs[job] = verdict
             return []

@@ -80,6 +80,7 @@ class _Strict:
                 held_up.add(job.queue.name)
                 deferred.append(job)
                 continue
-            self._blocks.block(job)
+            if step is not Step.PUT_OFF:  # a tenant's heavy job may not hold up the others
+                self._blocks.block(job)
             order.replace_top(*self._placer.give_up(job, step))
         return deferred

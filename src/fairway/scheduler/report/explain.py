@@ -30,6 +30,7 @@ from fairway.scheduler.verdict import (
 from fairway.state.device_requests import CLASS_PREFIX
 from fairway.state.jobs import TaskState
 from fairway.state.shapes import Shape
+from fairway.state.waiting import GangTemplate
 
 
 class NodeReport(NamedTuple):
@@ -67,6 +68,35 @@ class Why(NamedTuple):
         if self.reason is Reason.GANG_NOT_READY:
             return f"{self.placed} of the {self.needed} pods it needs at once could be placed; {member}: {text}"
         return text
+
+
+NOT_EXPLAINED = Why(
+    Reason.SCHEDULING_BUDGET,
+    NodeReport(0, 0, {}, Reason.SCHEDULING_BUDGET),
+    0,
+    1,
+    0,
+    "too many kinds of pods wait in its namespace to say why each of them does; a later cycle says it of this one",
+)
+"""Of a template whose reasons are yet to be worked out."""
+_KEPT = 16384
+
+
+class KeptReasons:
+    """What was last found of templates, for cycles in which their namespace has cost enough."""
+
+    def __init__(self) -> None:
+        self._known: dict[GangTemplate, Why] = {}
+
+    def last(self, template: GangTemplate) -> Why | None:
+        return self._known.get(template)
+
+    def keep(self, template: GangTemplate, why: Why) -> Why:
+        self._known.pop(template, None)
+        while len(self._known) >= _KEPT:
+            del self._known[next(iter(self._known))]
+        self._known[template] = why
+        return why
 
 
 def explain(session: Session, job: JobRun) -> Why:

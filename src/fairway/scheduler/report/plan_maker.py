@@ -12,6 +12,7 @@ from fairway.clock import SECOND, Micros, format_rfc3339
 from fairway.scheduler.backfill.known import without_run_times
 from fairway.scheduler.backfill.planner import drop_satisfied, plan_reservations
 from fairway.scheduler.framework.decisions import PlannedStart
+from fairway.scheduler.framework.effort import RETRY
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.overrun import comes_after
 from fairway.scheduler.framework.reservations import TaskReservation
@@ -37,6 +38,8 @@ from fairway.state.jobs import Job, Task, TaskState
 
 def recheck_at(session: Session) -> Micros | None:
     moments: list[Micros] = list(session.decisions.rechecks)
+    if session.effort is not None and session.effort.has_put_off:
+        moments.append(session.now + RETRY)
     arguments = session.policy.reserve
     if arguments is not None:
         starvation = next_starvation(session.state.waiting, arguments, session.now)

@@ -15,7 +15,7 @@ from fairway.scheduler.framework.session import Session
 from fairway.scheduler.plan import (
     Pending,
 )
-from fairway.scheduler.report.explain import Why, explain
+from fairway.scheduler.report.explain import NOT_EXPLAINED, KeptReasons, Why, explain
 from fairway.scheduler.reservations.leaving import wake_all
 from fairway.scheduler.reservations.starving import is_overdue, overdue
 from fairway.scheduler.verdict import QUEUE_LIMITED, Reason, Verdict
@@ -73,6 +73,10 @@ class WaitingJobs:
             if run.left() or session.reservations.of(run)  # one that was nominated may have been placed elsewhere since
         }
         started = session.state.waiting.started
+        for job, template in session.outcomes.put_off.items():
+            if job in started and job not in self._jobs:
+                assert session.effort is not None
+                self._jobs[job] = session.job_run(started[job][1], template), session.effort.verdicts[template]
         self._jobs |= self._parked_jobs(started.values())
         self._started = [pending_job for _, pending_job in started.values() if pending_job.job in self._jobs]
         self._empty = [*_without_pods(session), *_gated(session)]
@@ -92,11 +96,23 @@ class WaitingJobs:
         if reserve is not None and reserve.only_if_overtaken:
             self._overtaken = frozenset(overdue(session.state, reserve, session.now))
         self._whys = {
-            template: explain(session, _sample(session, template, classes))
+            template: self._explained(template, classes)
             for template, classes in self._captured
             if self._has_no_capacity(template) or self._is_free_now(classes)
         }
         self._job_whys = self._explain_each()
+
+    def _explained(self, template: GangTemplate, classes: dict[ClassKey, EquivalenceClass]) -> Why:
+        """What the nodes say of a template. A namespace with very many kinds of pods that wait has that worked out for
+        some of them in each cycle; the others are told what was found the last time.
+        """
+        session = self._session
+        if session.effort is None:
+            return explain(session, _sample(session, template, classes))
+        known = session.state.derived.of(KeptReasons, KeptReasons)
+        if not session.effort.explains(template):
+            return known.last(template) or NOT_EXPLAINED
+        return known.keep(template, explain(session, _sample(session, template, classes)))
 
     def _has_no_capacity(self, template: GangTemplate) -> bool:
         return template in self._session.outcomes.no_capacity or template in self._session.outcomes.parked

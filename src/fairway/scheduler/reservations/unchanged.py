@@ -57,6 +57,8 @@ class UnchangedReservations:
             return
         if plan.placed or plan.evictions or plan.released:
             return
+        if session.effort is not None and session.effort.has_put_off:
+            return
         awake, standing = session.reservations.awake(), session.reservations.standing.values()
         held = [(each.task, each.row, each.since) for each in awake] + [
             one for known in standing for one in known.places
