@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -235,7 +234,7 @@ def test_a_connection_with_bytes_behind_its_answer_is_not_used_again(together: b
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         nonlocal connections
         connections += 1
-        with contextlib.suppress(asyncio.IncompleteReadError, OSError):
+        try:
             while True:
                 await reader.readuntil(b"\r\n\r\n")
                 writer.write(true + false if together else true)
@@ -245,6 +244,10 @@ def test_a_connection_with_bytes_behind_its_answer_is_not_used_again(together: b
                     writer.write(false)
                     await writer.drain()
                 said.set()
+        except (asyncio.IncompleteReadError, OSError):
+            pass  # the client is done with it
+        finally:
+            writer.close()
 
     async def run() -> None:
         server = await asyncio.start_server(serve, "127.0.0.1", 0)
@@ -259,6 +262,7 @@ def test_a_connection_with_bytes_behind_its_answer_is_not_used_again(together: b
         finally:
             await client.close()
             server.close()
+            await asyncio.sleep(0.05)  # the connections see their end
         assert connections == 3
 
     asyncio.run(run())

@@ -239,7 +239,7 @@ def test_the_page_finds_a_scheduler_that_was_killed_again(page: LivePageOf, clus
 
     def shown() -> set[str]:
         rows = page.ask(f"/api/v1/jobs?namespace={cluster.namespace}&state=running", tenancy.admin).document["rows"]
-        return {row["name"] for row in rows}
+        return {row["job"].partition("/")[2] for row in rows}
 
     eventually(lambda: shown() == {"stays", "new"}, "and not the one that was deleted")
     assert "the scheduler feeds the page again" in page.log.read_text()
