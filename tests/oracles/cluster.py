@@ -33,6 +33,8 @@ class Task:
     leaving: bool = False
     finished: str = ""
     gated: bool = False
+    group_notes: Mapping[str, str] = field(default_factory=dict)
+    """The annotations of its group."""
 
     @property
     def key(self) -> str:
@@ -147,6 +149,9 @@ class Cluster:
             self._settle(job)
             self.queues.setdefault(job.queue, QueueRecord(job.queue))
         self._prioritise({t.metadata.name + "/" + t.metadata.namespace: t for t in things if isinstance(t, PodGroup)})
+        for group in [thing for thing in things if isinstance(thing, PodGroup)]:
+            for task in self.jobs[f"{group.metadata.namespace}/{group.metadata.name}", False].tasks:
+                task.group_notes = group.metadata.annotations
 
     def tasks(self) -> list[Task]:
         return [task for job in self.jobs.values() for task in job.tasks]

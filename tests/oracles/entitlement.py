@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from fairway.api.arguments import DrfArguments
+from fairway.api.arguments import DrfArguments, PreemptArguments
 from fairway.api.policy import Policy
 from oracles.cluster import Amounts, Cluster, Job, QueueRecord, Task, add_up
 from oracles.queues import Queues
@@ -41,59 +41,126 @@ class World:
 
 
 class Preempt:
-    """Inside a queue: one comparison, in allocate's order."""
+    """Inside a queue: one comparison, in allocate's order, over a whole move.
+
+    Units are offered one by one (`allows`), and the move is judged when all are known (`allows_move`). `mode` says how
+    single units are judged: "wide" as if all victims in the claimant's own namespace went, "own first" the same with
+    those before all others, "strict" as if none did. But for "wide", every unit must lower the share that it counts in.
+    """
 
     action = "preempt"
 
-    def __init__(self, world: World, job: Job, tasks: list[Task]) -> None:
+    def __init__(self, world: World, job: Job, tasks: list[Task], mode: str = "wide") -> None:
         self._world = world
         self._job = job
+        self._tasks = tasks
+        self._mode = mode
         self._gang = add_up(task.request for task in tasks)
         drf = world.policy.plugin("drf")
         self._shares = drf is not None
         self._first = drf is not None and isinstance(drf.arguments, DrfArguments) and drf.arguments.priority_first
         self._priorities = world.policy.plugin("priority") is not None
+        preempt = next(action.arguments for action in world.policy.actions if action.name == "preempt")
+        self._by_jobs = self._shares and isinstance(preempt, PreemptArguments) and preempt.by_job_share
+        self.own: list[Unit] = []
+        """Those of the claimant's own namespace that may go; the search says so."""
+        self.no_idle: set[str] = set()
+        """Of what the search may not use free capacity."""
 
     def may_act(self) -> bool:
         return True
 
+    def may_ever(self, unit: Unit) -> bool:
+        """Whether a unit of the claimant's own namespace may go at all."""
+        own = unit.job.queue == self._job.queue and unit.job.namespace == self._job.namespace
+        if not own or unit.job is self._job:
+            return False
+        if self._priorities and unit.job.priority != self._job.priority:
+            return unit.job.priority < self._job.priority
+        return self._by_jobs and unit.surplus
+
     def allows(self, unit: Unit, taken: list[Unit]) -> bool:
         if unit.job is self._job or unit.job.queue != self._job.queue:
             return False
-        steps = [self._by_priority, self._by_namespace] if self._first else [self._by_namespace, self._by_priority]
-        for step in (*steps, self._by_job):
-            answer = step(unit, taken)
-            if answer is not None:
-                return answer
-        return False
+        own = [] if self._mode == "strict" else self.own
+        return self._judge(unit, [*taken, unit], own, [unit] if self._mode != "wide" else None)
+
+    def allows_move(self, units: list[Unit]) -> bool:
+        mine = [unit for unit in units if unit.job.namespace == self._job.namespace]
+        return all(self._judge(unit, units, mine, units) for unit in units) and not self.raises(units)
+
+    def stricter(self, units: list[Unit]) -> list[Preempt]:
+        """What to search with where a move is not allowed."""
+        found = []
+        if {unit.job.namespace for unit in units} > {self._job.namespace}:
+            found.append(Preempt(self._world, self._job, self._tasks, "own first"))
+        strict = Preempt(self._world, self._job, self._tasks, "strict")
+        if self.raises(units):
+            before = self._mine([], [])
+            for name, amount in self._gang.items():
+                after = less(add_up([self._held(), self._gang]), lost_by(self._own(units)))
+                alone = self._world.share({name: after[name]}) / self._weight(self._job.namespace)
+                if amount and alone > before:
+                    strict.no_idle.add(name)
+        return [*found, strict]
 
     def lead(self, unit: Unit, taken: list[Unit]) -> int:
-        return 0
+        return int(self._mode == "own first" and unit.job.namespace != self._job.namespace)
 
     lead_adds = False
 
-    def _by_priority(self, unit: Unit, taken: list[Unit]) -> bool | None:
-        if not self._priorities or unit.job.priority == self._job.priority:
-            return None
-        return unit.job.priority < self._job.priority
-
-    def _by_namespace(self, unit: Unit, taken: list[Unit]) -> bool | None:
-        world, queue, mine, theirs = self._world, self._job.queue, self._job.namespace, unit.job.namespace
-        if not self._shares or mine == theirs:
-            return None
-        lost = lost_by([unit, *(other for other in taken if other.job.namespace == theirs)])
-        before = world.weighted(queue, mine, {}, {}), world.weighted(queue, theirs, {}, {})
-        after = world.weighted(queue, mine, self._gang, {}), world.weighted(queue, theirs, {}, lost)
-        if after[0] > after[1]:
+    def raises(self, units: list[Unit]) -> bool:
+        """A priority step inside the namespace may not raise its share above that of every other."""
+        if self._first or not self._shares or not self._priorities:
             return False
-        return True if before[0] < before[1] else None
+        if not any(unit.job.priority < self._job.priority for unit in self._own(units)):
+            return False
+        names = {job.namespace for job in self._world.cluster.jobs.values() if job.queue == self._job.queue}
+        others = [self._theirs(name, units) for name in names - {self._job.namespace}]
+        after = self._mine([self._gang], self._own(units))
+        return after > self._mine([], []) and 0 < max(others, default=Fraction(0)) < after
 
-    def _by_job(self, unit: Unit, taken: list[Unit]) -> bool | None:
-        if not self._shares:
-            return None
-        share, lost = self._world.share, lost_by([unit, *(other for other in taken if other.job is unit.job)])
-        lower = share(self._job.held()) < share(unit.job.held())
-        return lower and share(add_up([self._job.held(), self._gang])) <= share(less(unit.job.held(), lost))
+    def _judge(self, unit: Unit, going: list[Unit], own: list[Unit], falling: list[Unit] | None) -> bool:
+        """`own` leave the claimant's namespace; with `falling`, their going must lower the share they count in."""
+        priority = unit.job.priority - self._job.priority if self._priorities else 0
+        if self._first and priority:
+            return priority < 0
+        name = unit.job.namespace
+        if self._shares and name != self._job.namespace:
+            if self._mine([self._gang], own) > self._theirs(name, going):
+                return False
+            if self._mine([], []) != self._theirs(name, []):
+                return falling is None or self._theirs(name, falling) < self._theirs(name, [])
+        if priority:
+            return priority < 0
+        return self._by_job(unit, going, falling)
+
+    def _by_job(self, unit: Unit, going: list[Unit], falling: list[Unit] | None) -> bool:
+        if not self._by_jobs or not unit.surplus:
+            return False
+        share, job = self._world.share, unit.job
+        left = less(job.held(), lost_by(other for other in going if other.job is job))
+        if not left.get("pods") or share(add_up([self._job.held(), self._gang])) > share(left):
+            return False
+        if falling is None:
+            return True
+        return share(less(job.held(), lost_by(other for other in falling if other.job is job))) < share(job.held())
+
+    def _own(self, units: list[Unit]) -> list[Unit]:
+        return [unit for unit in units if unit.job.namespace == self._job.namespace]
+
+    def _weight(self, name: str) -> int:
+        return self._world.cluster.weights.get(name, 1)
+
+    def _held(self) -> Amounts:
+        return self._world.namespace(self._job.queue, self._job.namespace)
+
+    def _mine(self, more: list[Amounts], gone: list[Unit]) -> Fraction:
+        return self._world.weighted(self._job.queue, self._job.namespace, add_up(more), lost_by(gone))
+
+    def _theirs(self, name: str, gone: list[Unit]) -> Fraction:
+        lost = lost_by(unit for unit in gone if unit.job.namespace == name)
+        return self._world.weighted(self._job.queue, name, {}, lost)
 
 
 class Reclaim:

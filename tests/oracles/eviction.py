@@ -23,7 +23,7 @@ from oracles.allocation import Allocation
 from oracles.cluster import Amounts, Cluster, Job, Task, add_up
 from oracles.entitlement import Preempt, Reclaim, World
 from oracles.places import Places
-from oracles.units import Protections, Unit
+from oracles.units import Order, Protections, Unit
 from oracles.victim_search import Place, Search, place, place_together
 
 FEW_UNITS = 10
@@ -44,9 +44,22 @@ def plan_evictions(objects: Iterable[ApiObject], policy: Policy, now: int) -> Ev
 class _After(Places):
     """Nodes as they will be when terminating pods are gone: their room counts; to rules they are still there."""
 
+    def __init__(self, cluster: Cluster, policy: Policy) -> None:
+        super().__init__(cluster, policy)
+        self._hidden: dict[str, Amounts] = {}
+
+    def hide(self, names: set[str]) -> None:
+        """What is free of these now is not, until it is shown again."""
+        self._hidden = {}
+        for name, node in self._cluster.nodes.items():
+            free = self.free(node)
+            self._hidden[name] = {each: max(0, free.get(each, 0)) for each in names}
+
     def free(self, node: Node) -> Amounts:
         free = self.allocatable(node)
         for name, amount in add_up(task.request for task in self._on(node) if not task.leaving).items():
+            free[name] = free.get(name, 0) - amount
+        for name, amount in self._hidden.get(node.metadata.name, {}).items():
             free[name] = free.get(name, 0) - amount
         return free
 
@@ -72,6 +85,7 @@ class Evicting:
         self.places = _After(self.cluster, policy)
         self.world = World(self.cluster, policy, self.queues)
         self.protections = Protections(objects, self.cluster)
+        self.order = Order(now, self.queues.total)
         self.made: list[Made] = []
         self.bound: set[Task] = set()
         self.gone: set[Task] = set()
@@ -154,8 +168,10 @@ class Evicting:
         search = Search(self, job, tasks, entitlement, arguments)
         units = list(search.left)
         found = search.find()
-        if found is None or isinstance(entitlement, Preempt):
-            return found
+        if found is None:
+            return None
+        if isinstance(entitlement, Preempt):
+            return self._allowed(job, tasks, entitlement, arguments, found)
         below = entitlement.below(found[0])  # nothing is away any more
         if below and len(units) <= FEW_UNITS:
             return self._least(units, tasks, entitlement, below) or found
@@ -165,19 +181,36 @@ class Evicting:
                 return other
         return found
 
+    def _allowed(
+        self,
+        job: Job,
+        tasks: list[Task],
+        entitlement: Preempt,
+        arguments: EvictionArguments,
+        found: tuple[list[Unit], list[Place]],
+    ) -> tuple[list[Unit], list[Place]] | None:
+        """The move, if it is allowed as a whole; else the first of the stricter searches that finds one that is."""
+        if entitlement.allows_move(found[0]):
+            return found
+        for stricter in entitlement.stricter(found[0]):
+            other = Search(self, job, tasks, stricter, arguments).find()
+            if other is not None and stricter.allows_move(other[0]):
+                return other
+        return None
+
     def _least(
         self, units: list[Unit], tasks: list[Task], entitlement: Reclaim, most: Fraction
     ) -> tuple[list[Unit], list[Place]] | None:
         """Of all sets that serve, the one that takes queues the least below what they deserve; then the smallest."""
         best: tuple[tuple[Any, ...], list[Unit], list[Place]] | None = None
         for number in range(1, 1 << len(units)):
-            chosen = sorted((u for i, u in enumerate(units) if number >> i & 1), key=lambda unit: unit.order)
+            chosen = sorted((u for i, u in enumerate(units) if number >> i & 1), key=self.order)
             pods = [task for unit in chosen for task in unit.tasks]
             whole = all(set(along.tasks) <= {*pods, *self.gone} for unit in chosen for along in unit.along)
             below = entitlement.below(chosen)
             if not whole or below >= most or not entitlement.allows_set(chosen) or not self.protections.allow(pods):
                 continue
-            rank = below, entitlement.amount(chosen), len(pods), [unit.order for unit in chosen]
+            rank = below, entitlement.amount(chosen), len(pods), [self.order(unit) for unit in chosen]
             if best is None or rank < best[0]:
                 nodes = {task: task.node for task in pods}
                 for task in nodes:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 
 from fairway.api.kinds import ApiObject
 from fairway.api.scheduling import PodDisruptionBudget, PodGroup
-from fairway.clock import from_datetime
+from fairway.clock import SECOND, from_datetime
 from oracles.cluster import Amounts, Cluster, Job, Task, add_up
 from oracles.matching import selects
 
 NEVER = "fairway.dev/never-evict"
 PREEMPTABLE = "volcano.sh/preemptable"
+CHECKPOINT = "fairway.dev/last-checkpoint"
 SYSTEM_PRIORITY = 2_000_000_000
 
 
@@ -27,10 +30,9 @@ class Unit:
     """Those that go too when this one goes."""
 
     @property
-    def order(self) -> tuple[object, ...]:
-        """Which goes first: the least important, then the latest to start, then by name."""
-        started = min([max(map(start, self.tasks)), *(max(map(start, unit.tasks)) for unit in self.along)])
-        return self.job.priority, -started, self.job.key, not self.surplus, self.tasks[0].key if self.surplus else ""
+    def grade(self) -> tuple[int, bool]:
+        """By priority, and at equal priority surplus pods before whole gangs."""
+        return self.job.priority, not self.surplus
 
     def held(self) -> Amounts:
         return add_up(task.request for task in self.tasks)
@@ -41,23 +43,55 @@ def start(task: Task) -> int:
     return 0 if when is None else from_datetime(when)
 
 
+def saved(task: Task) -> int:
+    """Its start, or its last checkpoint."""
+    times = [start(task)]
+    for notes in (task.pod.metadata.annotations, task.group_notes):
+        text = notes.get(CHECKPOINT, "")
+        with suppress(ValueError):
+            times.append(round(datetime.fromisoformat(text).timestamp() * SECOND))
+    return max(times)
+
+
+@dataclass
+class Order:
+    """In which order units go, at a time, in a cluster of this size."""
+
+    now: int
+    total: Amounts
+
+    def __call__(self, unit: Unit) -> tuple[object, ...]:
+        names = unit.job.key, unit.tasks[0].key if unit.surplus else ""
+        return unit.grade, self.work(unit.tasks), -max(map(start, unit.tasks)), names
+
+    def work(self, tasks: Iterable[Task]) -> int:
+        """Billionths of the cluster, times seconds since the last checkpoint."""
+        return sum(self._part(task) * (max(0, self.now - saved(task)) // SECOND) for task in tasks)
+
+    def _part(self, task: Task) -> int:
+        have = {name: amount for name, amount in task.request.items() if name != "pods" and self.total.get(name)}
+        return max((10**9 * amount // self.total[name] for name, amount in have.items()), default=0)
+
+
 def runs(task: Task, bound: set[Task]) -> bool:
     return task.holds and task not in bound and task.pod.status.phase in ("Running", "Pending")
 
 
 def units_of(job: Job, bound: set[Task]) -> list[Unit]:
-    """How a job comes apart. Pods that the same cycle binds stay, and fill the minimum."""
+    """How a job comes apart. One of which the same cycle binds a pod does not: what goes would not have had to."""
+    if any(task in bound for task in job.tasks):
+        return []
     here = [task for task in job.tasks if runs(task, bound)]
     count = sum(task.ready for task in job.tasks)
     roles = {role: job.ready_tasks(role) for role in {task.role for task in job.tasks}}
     spare: list[Task] = []
-    for task in sorted(here, key=lambda task: (task.priority, -start(task), task.key)):
+    for task in sorted(here, key=lambda task: (task.priority, -saved(task), -start(task), task.key)):
         if count - len(spare) > job.minimum and roles[task.role] > job.roles.get(task.role, 0) and preemptable(task):
             roles[task.role] -= 1
             spare.append(task)
     single = [Unit(job, (task,), surplus=True) for task in spare]
     rest = tuple(task for task in here if task not in spare)
-    if not rest or any(task in bound for task in job.tasks):
+    if not rest:
         return list(single)
     return [*single, Unit(job, rest, surplus=False, along=tuple(single))]
 

@@ -44,19 +44,26 @@ class Search:
         self._away: dict[Task, str] = {}
         oldest = plan.now - arguments.min_runtime * SECOND
         nominated = {made.job for made in plan.made}
-        self.left = [
+        possible = [
             unit
             for job in plan.cluster.jobs.values()
             if job not in nominated
             for unit in units_of(job, plan.bound)
             if not plan.protections.spare(unit)
-            and entitlement.allows(unit, [])
+            and not any(task in plan.gone for task in unit.tasks)
             and not (arguments.min_runtime and any(start(t) > oldest for u in (unit, *unit.along) for t in u.tasks))
         ]
+        if isinstance(entitlement, Preempt):
+            entitlement.own = [unit for unit in possible if entitlement.may_ever(unit)]
+        self.left = [unit for unit in possible if entitlement.allows(unit, [])]
 
     def find(self) -> tuple[list[Unit], list[Place]] | None:
-        places = self._spare() if self._queues_may_hold_it() and self._make_room() else None
-        units = sorted(self._taken, key=lambda unit: unit.order)
+        if isinstance(self._entitlement, Preempt):
+            self._plan.places.hide(self._entitlement.no_idle)
+        enough = self._queues_may_hold_it() and self._make_room()
+        self._plan.places.hide(set())
+        places = self._spare() if enough else None
+        units = sorted(self._taken, key=self._plan.order)
         for unit in units:
             self._give_back(unit)
         return (units, places) if units and places is not None else None
@@ -76,7 +83,7 @@ class Search:
             task.node = node
 
     def _order(self, unit: Unit) -> tuple[Any, ...]:
-        return self._lead(unit), unit.order
+        return self._lead(unit), self._plan.order(unit)
 
     def _lead(self, unit: Unit) -> int:
         with self._as_before():
@@ -220,8 +227,7 @@ class Search:
         pods = [task for unit in going for task in unit.tasks if task not in self._plan.gone]
         leads = [self._lead(unit) for unit in units]
         lead = sum(leads) if self._entitlement.lead_adds else max(leads)
-        work = sum(self._plan.now - start(task) for task in pods)
-        return lead, max(unit.job.priority for unit in units), len(pods), work, name
+        return lead, max(unit.grade for unit in units), self._plan.order.work(pods), len(pods), name
 
     def _helps(self, unit: Unit, task: Task, node: Node, short: list[str]) -> bool:
         """Whether it has something that the task is short of on the node, or is in its way."""

@@ -166,6 +166,17 @@ class EvictionArguments(Arguments, frozen=True):
     ] = 600
 
 
+class PreemptArguments(EvictionArguments, frozen=True):
+    by_job_share: Annotated[
+        bool,
+        setting(
+            "Whether a job may take surplus pods of another job of the same priority that has a larger share, in its "
+            "own namespace or in one of equal weighted share. A plain Job with `backoffLimit: 0` fails when it loses a "
+            "pod; set this to false where such jobs run."
+        ),
+    ] = True
+
+
 class DrfArguments(Arguments, frozen=True):
     priority_first: Annotated[bool, setting("Compare the priority of jobs before the shares of their namespaces.")] = (
         False

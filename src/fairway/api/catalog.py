@@ -88,7 +88,7 @@ _ACTIONS: tuple[tuple[str, type[Arguments], str], ...] = (
     ("enqueue", args.EnqueueArguments, "Admit a job when its queue and the cluster can take its minimum."),
     ("reserve", args.ReserveArguments, "Reserve nodes for jobs that have waited too long and fit nowhere."),
     ("allocate", args.AllocateArguments, "Place pending jobs: fair between queues, then namespaces, then jobs."),
-    ("preempt", args.EvictionArguments, "Evict inside a queue for jobs that are entitled to the capacity."),
+    ("preempt", args.PreemptArguments, "Evict inside a queue for jobs that are entitled to the capacity."),
     (
         "reclaim",
         args.EvictionArguments,

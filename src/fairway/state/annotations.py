@@ -10,7 +10,8 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from fairway.api.meta import ObjectMeta
-from fairway.clock import SECOND, Micros
+from fairway.clock import SECOND, Micros, parse_rfc3339
+from fairway.errors import InputError
 
 GROUP_NAME = "scheduling.k8s.io/group-name"
 GROUP_LABELS = ("pod-group.scheduling.sigs.k8s.io", "scheduling.x-k8s.io/pod-group")
@@ -39,12 +40,15 @@ NOMINATED_SINCE = "fairway.dev/nominated-since"
 NEVER_EVICT = "fairway.dev/never-evict"
 """On a queue, a group or a pod: `"true"` and its pods are never victims."""
 
+LAST_CHECKPOINT = "fairway.dev/last-checkpoint"
+"""On a pod or a group: when its work was last saved (RFC 3339). Work before that is not lost by an eviction."""
+
 HOLD = "fairway.dev/hold"
 """On a group or a pod: `"true"` and its pods are not placed, as if they had a scheduling gate. Unlike a gate it can be
 set on a pod that exists.
 """
 
-KEPT = (EXPECTED_RUNTIME, STARVING_AFTER, *SLA_WAITS, NEVER_EVICT, PREEMPTABLE, USER, TRUE_RUNTIME)
+KEPT = (EXPECTED_RUNTIME, STARVING_AFTER, *SLA_WAITS, NEVER_EVICT, PREEMPTABLE, LAST_CHECKPOINT, USER, TRUE_RUNTIME)
 """Those of a job that are looked up later; everything else is read when its object comes."""
 
 AS_LABELS = (TASK_ROLE, PREEMPTABLE, COOLDOWN, MIN_AVAILABLE)
@@ -108,6 +112,14 @@ def parse_count(text: str) -> int | None:
     return int(text) if _COUNT.fullmatch(text) else None
 
 
+def parse_checkpoint(text: str) -> Micros | None:
+    """When work was last saved; None if the text is not a time."""
+    try:
+        return parse_rfc3339(text) if len(text) <= MAX_TEXT else None
+    except InputError:
+        return None
+
+
 SHOWN = 20
 """Warnings of this kind in one plan; the rest are counted."""
 
@@ -147,6 +159,10 @@ _RULES: Mapping[str, _Rule] = {
     MIN_AVAILABLE: _Rule(
         lambda text: parse_count(text) is not None,
         "is not a number of pods: counted as 1, expected a whole number of at least 1",
+    ),
+    LAST_CHECKPOINT: _Rule(
+        lambda text: parse_checkpoint(text) is not None,
+        "is not a valid time: ignored, expected RFC 3339 (2026-01-31T12:00:00Z)",
     ),
     COOLDOWN: _Rule(
         lambda text: parse_span(text) is not None,

@@ -7,12 +7,12 @@ started, and states no run time any more: the two cannot evict each other in tur
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from fairway.scheduler.backfill.runtimes import Runtimes
 from fairway.scheduler.backfill.timeline import Timeline
 from fairway.scheduler.eviction.budgets import DisruptionBudgets
-from fairway.scheduler.eviction.evict import bound_by_job, charge_off
+from fairway.scheduler.eviction.evict import charge_off
 from fairway.scheduler.eviction.units import Unit, units_of, with_surplus_units
 from fairway.scheduler.framework.decisions import PlannedStart
 from fairway.scheduler.framework.session import Session
@@ -23,11 +23,11 @@ REASON = "it has outlived its expected run time, and a planned start needs its r
 
 
 def evict_overdue(session: Session, runtimes: Runtimes, timeline: Timeline) -> None:
-    budgets, bound = DisruptionBudgets(session.state), bound_by_job(session)
+    budgets, bound = DisruptionBudgets(session.state), session.decisions.bound_jobs()
     for planned in timeline.planned:
         for task in _in_the_way(session, runtimes, timeline, planned):
-            unit = _unit_of(task, bound.get(task.job))
-            if unit is None or unit.protected:
+            unit = _unit_of(task)
+            if unit is None or unit.protected or task.job in bound:
                 continue
             going = [each for each in with_surplus_units([unit]) if each.tasks[0] not in session.decisions.evicted]
             tasks = [task for each in going for task in each.tasks]
@@ -62,9 +62,9 @@ def _is_overdue(session: Session, runtimes: Runtimes, task: Task) -> bool:
     return expected is not None and task.started + expected <= session.now
 
 
-def _unit_of(task: Task, bound: Mapping[str, int] | None) -> Unit | None:
-    """The unit that the task goes with; none if this cycle binds pods of its job and the minimum would be broken."""
-    return next((unit for unit in units_of(task.job, bound) if task in unit.tasks), None)
+def _unit_of(task: Task) -> Unit | None:
+    """The unit that the task goes with."""
+    return next((unit for unit in units_of(task.job) if task in unit.tasks), None)
 
 
 def _evict(session: Session, unit: Unit, planned: PlannedStart) -> None:

@@ -6,8 +6,9 @@ Everything is tried out on statements, and nothing of it remains.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import islice
+
+import numpy as np
 
 from fairway.scheduler.eviction.blockers import passes_now
 from fairway.scheduler.eviction.capacity import FitCounts
@@ -15,15 +16,42 @@ from fairway.scheduler.eviction.claim import EvictionClaim, Found, Place
 from fairway.scheduler.eviction.least import MOST_UNITS, least_set
 from fairway.scheduler.eviction.placing import place
 from fairway.scheduler.eviction.search import VictimSearch
-from fairway.scheduler.eviction.units import Unit
+from fairway.scheduler.eviction.units import Taken, Unit
+from fairway.scheduler.framework.statement import Statement
 
 
 def find_victims(claim: EvictionClaim) -> Found | None:
     """Which units have to go for the claim, and where the claimant will be; None if there is no way, or no unit has to
     go.
 
-    Where that takes queues below what they deserve, the set that does so least is the answer: of all sets, or where too
-    many units could go, the first of the entitlement's narrower searches that takes less.
+    Entitlement is judged over the whole move. Where the units found may each go, but not all of them and only them, the
+    entitlement's stricter searches follow.
+    """
+    found = _find(claim)
+    if found is None or _is_allowed(claim, found):
+        return found
+    for entitlement in claim.entitlement.stricter(_taken_by(claim, found)):
+        narrower = claim.entitled(entitlement)
+        found = _find(narrower)
+        if found is not None and _is_allowed(narrower, found):
+            return found
+    return None
+
+
+def _is_allowed(claim: EvictionClaim, found: Found) -> bool:
+    return claim.entitlement.allows_move(_taken_by(claim, found))
+
+
+def _taken_by(claim: EvictionClaim, found: Found) -> Taken:
+    taken = claim.nothing_taken()
+    for unit in found.units:
+        taken.add(unit)
+    return taken
+
+
+def _find(claim: EvictionClaim) -> Found | None:
+    """Where the victims take queues below what they deserve, the set that does so least is the answer: of all sets, or
+    where too many units could go, the first of the entitlement's narrower searches that takes less.
     """
     choice = _Choice(claim)
     units = choice.eligible()
@@ -37,7 +65,7 @@ def find_victims(claim: EvictionClaim) -> Found | None:
     if len(units) <= MOST_UNITS:
         return least_set(claim, units, most) or found
     for narrower in claim.entitlement.narrowed(taken):
-        less = _Choice(replace(claim, entitlement=narrower)).find()
+        less = _Choice(claim.entitled(narrower)).find()
         if less is not None and claim.entitlement.below(less.units, claim.nothing_taken()) < most:
             return less
     return found
@@ -60,12 +88,29 @@ class _Choice:
         return list(islice(self._hunt.eligible_units(), MOST_UNITS + 1))
 
     def find(self) -> Found | None:
-        found = self._spared() if self._make_room() else None
-        units = sorted(self._taken.units, key=lambda unit: unit.order)
+        raised = self._hide_raised()
+        places = self._make_room()
+        raised.rollback()
+        found = self._spared() if places else None
+        units = sorted(self._taken.units, key=self._claim.index.order_of)
         self._hunt.restore_all()
         return (
             None if found is None or not units else Found(units, found, self._limits, self._session.nodes.kernel.domain)
         )
+
+    def _hide_raised(self) -> Statement:
+        """Free capacity that the move may not use is hidden while units are taken: they have to make up for it all.
+        When units are spared it is there again, so none goes that is needed for the entitlement only.
+        """
+        hidden = self._session.statement()
+        rows = self._claim.entitlement.raised()
+        if rows:
+            idle = self._session.nodes.snapshot.idle
+            less = np.zeros_like(idle)
+            less[rows] = -np.maximum(idle[rows], 0)
+            nodes = np.flatnonzero(less.any(axis=0))
+            hidden.assume_free(nodes, less[:, nodes])
+        return hidden
 
     def _make_room(self) -> bool:
         """Take units until the gang's queues may have it, and all of it places."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from fairway.resources.columns import BoolColumn
@@ -33,6 +33,10 @@ class EvictionClaim:
     index: VictimIndex
     eligible: BoolColumn
     budgets: DisruptionBudgets
+
+    def entitled(self, entitlement: Entitlement) -> EvictionClaim:
+        """The same with an entitlement to fewer units."""
+        return replace(self, entitlement=entitlement, eligible=self.eligible & entitlement.candidates(self.index))
 
     def nothing_taken(self) -> Taken:
         devices = self.session.nodes.devices

@@ -1,8 +1,9 @@
 """What one more task on a node costs: the units that would have to go.
 
 On a node, units are added in order (least important first) until the task fits, then spared in reverse while it still
-does. Nodes are compared by what the entitlement puts first (`lead`), then by the highest priority among those that go,
-then by the number of pods, then by the work that is lost, then by name.
+does. Nodes are compared by what the entitlement puts first (`lead`), then by the highest grade among those that go
+(priority, and at equal priority a whole gang above surplus pods), then by the work that is lost, then by the number of
+pods, then by name.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fairway.clock import Micros
 from fairway.resources.columns import BoolColumn, IntColumn
 from fairway.scheduler.eviction.index import VictimIndex
 from fairway.scheduler.eviction.units import Taken, Unit, with_surplus_units
@@ -27,9 +27,9 @@ class Cost(NamedTuple):
     """Small first."""
 
     lead: int
-    priority: int
+    grade: int
+    work: int
     pods: int
-    work: Micros
     rank: int
     row: int
 
@@ -50,24 +50,23 @@ class Lead(NamedTuple):
         return 0 if self.column is None else int(self.column[unit.number])
 
 
-def cost_of(session: Session, units: list[Unit], taken: Taken, row: int, lead: Lead) -> Cost:
+def cost_of(session: Session, index: VictimIndex, units: list[Unit], taken: Taken, row: int, lead: Lead) -> Cost:
     """What it costs that these go, and those that go along and are not going already."""
-    pods = begun = 0
+    pods = work = 0
     going, evicted = taken.units, session.decisions.evicted
     for unit in with_surplus_units(units):
         if unit not in going and unit.tasks[0] not in evicted:
             pods += len(unit.tasks)
-            begun += unit.begun
-    priority = max([unit.priority for unit in units])
-    work = session.now * pods - begun
-    return Cost(lead.of(units), priority, pods, work, int(session.nodes.snapshot.rank[row]), row)
+            work += int(index.work[unit.number])
+    grade = max([unit.grade for unit in units])
+    return Cost(lead.of(units), grade, work, pods, int(session.nodes.snapshot.rank[row]), row)
 
 
 class Costs:
     """What capacity on each node costs, the cheapest first."""
 
     def __init__(self, columns: tuple[IntColumn, ...] = ()) -> None:
-        """Columns of lead, priority, pods, work, rank and row."""
+        """Columns of lead, grade, work, pods, rank and row."""
         self._columns = columns
         self._order = np.lexsort(columns[4::-1]).tolist() if columns else []
         self._at = 0
@@ -149,7 +148,7 @@ def _ranked(
     """Spare in reverse on all nodes in step. `over` is what is freed beyond the need."""
     pods = np.zeros(len(nodes), dtype=np.int64)
     work = np.zeros(len(nodes), dtype=np.int64)
-    priority = index.priority[units[ends]]
+    grade = index.grade[units[ends]]
     first = np.zeros(len(nodes), dtype=np.int64)
     for back in range(int((ends - starts).max()) + 1):
         at = np.maximum(ends - back, starts)
@@ -159,11 +158,10 @@ def _ranked(
         over = over - gives * spare
         unit = units[at]
         goes = there & ~spare
-        kept = goes * index.pods[unit]
-        pods += kept
-        work += session.now * kept - (kept > 0) * index.begun[unit]
+        pods += goes * index.pods[unit]
+        work += goes * index.work[unit]
         if lead.column is not None:
-            priority = np.maximum(priority, np.where(goes, index.priority[unit], priority))
+            grade = np.maximum(grade, np.where(goes, index.grade[unit], grade))
             led = np.where(goes, lead.column[unit], 0)
             first = first + led if lead.adds else np.maximum(first, led)
-    return Costs((first, priority, pods, work, session.nodes.snapshot.rank[nodes], nodes))
+    return Costs((first, grade, work, pods, session.nodes.snapshot.rank[nodes], nodes))

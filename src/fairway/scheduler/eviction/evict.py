@@ -30,7 +30,7 @@ from fairway.scheduler.plan import Eviction
 from fairway.scheduler.reservations.resuming import resume
 from fairway.scheduler.topology.domains import Domains
 from fairway.scheduler.verdict import Reason, Verdict
-from fairway.state.jobs import Job, Task, TaskState
+from fairway.state.jobs import Task, TaskState
 from fairway.state.queues import Amounts, add
 
 EntitlementFor = Callable[[JobRun, Amounts], Entitlement | None]
@@ -103,9 +103,9 @@ class _Evictor:
             return False
         if self._index is None:
             self._index = victim_index(self._session.state)
-            self._index.recount(bound_by_job(self._session))
             if len(self._session.state.eviction_records):
                 self._protections = StopProtections(self._session, self._arguments, self._index)
+            self._index.measure(self._session.now, self._session.accounts.share_total)
         eligible = self._eligible(job, entitlement, self._index)
         protected = self._take_out_protected(eligible, tasks)
         if not eligible.any() and protected is None:
@@ -128,17 +128,18 @@ class _Evictor:
         return True
 
     def _find_victims(self, claim: EvictionClaim) -> Found | None:
-        """For a gang that must be in one domain, in the first that works, the emptiest first."""
+        """For a gang that must be in one domain, in the one where that costs least; of equals, in the emptiest."""
         session, topology = self._session, claim.job.job.topology
         if topology is None or not topology.hard:
             return choice.find_victims(claim)
+        best: Found | None = None
         for domain in Domains(session, claim.job, claims=True).all():
             session.nodes.kernel.domain = domain.mask
             found = choice.find_victims(claim)
             session.nodes.kernel.domain = None
-            if found is not None:
-                return found
-        return None
+            if found is not None and (best is None or _cost(claim, found) < _cost(claim, best)):
+                best = found
+        return best
 
     def _is_worth_it(self, job: JobRun, tasks: list[Task]) -> bool:
         """Whether the job would be ready with the capacity that is made for it."""
@@ -163,6 +164,8 @@ class _Evictor:
         for gone in session.decisions.evicted:
             for number in index.of_job(gone.job):
                 eligible[number] &= gone not in index.unit(number).tasks
+        for bound in session.decisions.bound_jobs():  # not to bind one pod would have been better than to evict another
+            eligible[index.of_job(bound)] = False
         for reservation in session.reservations:
             if reservation.state is TaskState.PIPELINED:  # others have gone for it: it shall have the use of that
                 eligible[index.of_job(reservation.job.job)] = False
@@ -261,14 +264,10 @@ class _Evictor:
         session.decisions.settled.append(Settled(claim, list(found.units), found.domain))
 
 
-def bound_by_job(session: Session) -> dict[Job, dict[str, int]]:
-    """By job and role, how many pods this cycle binds."""
-    found: dict[Job, dict[str, int]] = {}
-    for job, tasks, _ in session.decisions.bindings:
-        roles = found.setdefault(job.job, {})
-        for task in tasks:
-            roles[task.traits.role] = roles.get(task.traits.role, 0) + 1
-    return found
+def _cost(claim: EvictionClaim, found: Found) -> tuple[int, int, int]:
+    """The highest grade among those that go, the work that is lost, and the number of pods."""
+    work = sum(int(claim.index.work[unit.number]) for unit in found.units)
+    return max(unit.grade for unit in found.units), work, sum(len(unit.tasks) for unit in found.units)
 
 
 def _reasons(claim: EvictionClaim, found: Found) -> list[str]:

@@ -5,25 +5,30 @@ An *entry* is what one unit has on one node. Columns of entries and of units are
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fairway.clock import SECOND, Micros
 from fairway.devices.track.holders import counts
 from fairway.devices.track.ledger import device_ledger
 from fairway.devices.track.node import NodeDevices
-from fairway.resources.columns import IntColumn
-from fairway.scheduler.eviction.units import Unit, units_of
+from fairway.resources.columns import BoolColumn, IntColumn, Vector
+from fairway.scheduler.eviction.units import Unit, saved_at, units_of
 from fairway.state.cluster import ClusterState
 from fairway.state.eviction_records import controller_of
-from fairway.state.jobs import Job
+from fairway.state.jobs import Job, Task
 from fairway.state.nodes import NameRanks
+from fairway.state.tables import PODS
 
 _UNIT_COLUMNS = (
-    *("priority", "started", "youngest", "cooled", "begun", "pods", "queue", "namespace", "kind", "load", "rank"),
+    *("priority", "started", "grade", "youngest", "cooled", "pods", "queue", "namespace", "kind", "load", "rank"),
     *("usable", "system", "surplus"),
 )
+
+
+_BILLION = 1_000_000_000
 
 
 class VictimIndex:
@@ -48,14 +53,14 @@ class VictimIndex:
         self._ranks = NameRanks()
         self._rank_epoch = 0
         self._sorted: IntColumn | None = None
-        self._recounted: set[Job] = set()
-        """Jobs whose units count what a cycle binds: the next cycle takes them apart again."""
+        self._measured: tuple[Micros, Sequence[int]] | None = None
+        """The time, and the cluster's total, that `work` was computed for; None if units have changed since."""
         self.units: list[Unit | None] = []
         self.priority = _column()
         self.started = _column()
         self.youngest = _column()
         self.cooled = _column()
-        self.begun = _column()
+        self.grade = _column()
         self.pods = _column()
         self.queue = _column()
         self.namespace = _column()
@@ -67,6 +72,17 @@ class VictimIndex:
         self.usable = np.zeros(0, dtype=np.bool_)
         self.system = np.zeros(0, dtype=np.bool_)
         self.surplus = np.zeros(0, dtype=np.bool_)
+        self.work = _column()
+        """What a unit's eviction loses: billionths of the cluster, times seconds. See `measure`."""
+        self._sizes: list[Vector] = []
+        self._size_codes: dict[Vector, int] = {}
+        self._runs_of: dict[int, list[int]] = {}
+        self._free_runs: list[int] = []
+        self._runs = 0
+        self._run_unit = _column()
+        self._run_size = _column()
+        self._run_since = _column()
+        self._run_alive = np.zeros(0, dtype=np.bool_)
         self.entry_row = _column()
         self.entry_unit = _column()
         self.entry_alive = np.zeros(0, dtype=np.bool_)
@@ -84,8 +100,7 @@ class VictimIndex:
         if jobs is None:
             stale = list(self._of_job)
             jobs = [*stale, *(job for job in self._state.jobs() if job.ready)]
-        self._take_apart(dict.fromkeys((*jobs, *self._recounted)))
-        self._recounted.clear()
+        self._take_apart(dict.fromkeys(jobs))
 
     def _devices_changed(self) -> bool:
         """Whether the same pods may have other amounts now: a class selects others, or a node has others."""
@@ -94,22 +109,14 @@ class VictimIndex:
         now, before = self._devices.nodes, self._device_nodes
         return len(now) != len(before) or any(before.get(row) is not node for row, node in now.items())
 
-    def recount(self, bound: Mapping[Job, Mapping[str, int]]) -> None:
-        """Count what a cycle binds, by job and role: so much more of each job is above its minimum, until the next
-        `sync`. The rest cannot go in this cycle, for what was just bound would be left alone.
-        """
-        known = {job: roles for job, roles in bound.items() if job in self._of_job}
-        self._recounted.update(known)
-        self._take_apart(known)
-
-    def _take_apart(self, jobs: Mapping[Job, Mapping[str, int] | None]) -> None:
+    def _take_apart(self, jobs: Iterable[Job]) -> None:
         gone: list[str] = []
         fresh: list[tuple[int, Unit]] = []
-        for job, bound in jobs.items():
+        for job in jobs:
             gone += self._remove(job)
-            fresh += self._add(job, bound)
+            fresh += self._add(job)
         if gone or fresh:
-            self._sorted = None
+            self._sorted = self._measured = None
         for key in gone:
             self._ranks.remove(key)
         if fresh:
@@ -143,12 +150,35 @@ class VictimIndex:
         """The lone pods of one controller, by its uid."""
         return list(self._lone_jobs.get(controller, ()))
 
+    def measure(self, now: Micros, total: Sequence[int]) -> None:
+        """Compute the work that each unit would lose now: for each pod the largest part that it has of any resource of
+        the cluster, in billionths and rounded down, times the whole seconds since its start or its last checkpoint.
+        """
+        if self._measured is not None and self._measured == (now, total):
+            return
+        self._measured, self._sorted = (now, list(total)), None
+        parts = np.array([_largest_part(size, total) for size in self._sizes], dtype=np.int64)
+        runs = np.flatnonzero(self._run_alive)
+        seconds = np.maximum(now - self._run_since[runs], 0) // SECOND
+        self.work = np.zeros(len(self.priority), dtype=np.int64)
+        if len(runs):
+            np.add.at(self.work, self._run_unit[runs], parts[self._run_size[runs]] * seconds)
+
+    def order_of(self, unit: Unit) -> tuple[int, int, int, str]:
+        """Which goes first: the least important, surplus pods before gangs, the least work lost, then the latest to
+        start, then by name.
+        """
+        return unit.grade, int(self.work[unit.number]), -unit.started, unit.key
+
     def in_order(self, lead: IntColumn | None = None) -> IntColumn:
         """All living entries: by node, and on a node in the order in which units go. `lead` comes first, if given."""
         if self._sorted is None:
             entries = np.flatnonzero(self.entry_alive)
             units = self.entry_unit[entries]
-            keys = (self.rank[units], -self.started[units], self.priority[units], self.entry_row[entries])
+            keys = (
+                *(self.rank[units], -self.started[units], self.work[units], self.grade[units]),
+                self.entry_row[entries],
+            )
             self._sorted = entries[np.lexsort(keys)]
         if lead is None:
             return self._sorted
@@ -160,6 +190,13 @@ class VictimIndex:
         amounts = np.zeros(len(self.units), dtype=np.int64)
         np.add.at(amounts, self.entry_unit[alive], self.entry_amounts[row, alive])
         return amounts
+
+    def total_of(self, units: BoolColumn) -> list[int]:
+        """What these units have together, by resource."""
+        alive = np.flatnonzero(self.entry_alive)
+        chosen = alive[units[self.entry_unit[alive]]]
+        total: list[int] = self.entry_amounts[:, chosen].sum(axis=1).tolist()
+        return total
 
     def sizes(self, rows: Iterable[int], total: Sequence[int]) -> IntColumn:
         """The largest part of the cluster that each unit has of one of these resources, in millionths."""
@@ -184,6 +221,9 @@ class VictimIndex:
             for entry in self._entries_of.pop(number):
                 self.entry_alive[entry] = False
                 self._free_entries.append(entry)
+            for run in self._runs_of.pop(number):
+                self._run_alive[run] = False
+                self._free_runs.append(run)
         return keys
 
     def _forget_owner(self, job: Job) -> None:
@@ -193,18 +233,18 @@ class VictimIndex:
             if not self._lone_jobs[uid]:
                 del self._lone_jobs[uid]
 
-    def _add(self, job: Job, bound: Mapping[str, int] | None) -> list[tuple[int, Unit]]:
+    def _add(self, job: Job) -> list[tuple[int, Unit]]:
         if not job.ready or not job.tasks or self._state.tasks.get(job.tasks[0].key) is not job.tasks[0]:
             return []
         added = []
-        for unit in units_of(job, bound):
+        for unit in units_of(job):
             number = self._new_unit()
             self.units[number], unit.number = unit, number
             self.priority[number] = unit.priority
             self.started[number] = unit.started
             self.youngest[number] = unit.youngest
             self.cooled[number] = unit.cooled
-            self.begun[number] = unit.begun
+            self.grade[number] = unit.grade
             self.pods[number] = len(unit.tasks)
             self.queue[number] = self.code(job.queue)
             self.namespace[number] = self.code(job.namespace)
@@ -215,6 +255,7 @@ class VictimIndex:
             self.system[number] = unit.system
             self.surplus[number] = unit.surplus
             self._entries_of[number] = self._add_entries(number, unit)
+            self._runs_of[number] = [self._add_run(number, task) for task in unit.tasks]
             added.append((number, unit))
         if added:
             self._of_job[job] = [number for number, _ in added]
@@ -227,12 +268,16 @@ class VictimIndex:
         """What the devices of a unit count for."""
         found: dict[int, int] = {}
         for task in unit.tasks if self._devices.enabled else ():
-            node = self._devices.nodes.get(task.node)
-            if node is not None:
-                allocations = [allocation for allocation in node.allocations if allocation.holder == task.key]
-                for place, amount in counts(self._devices.axis, node, allocations).items():
-                    found[place] = found.get(place, 0) + amount
+            for place, amount in self._devices_of_pod(task):
+                found[place] = found.get(place, 0) + amount
         return tuple(sorted(found.items()))
+
+    def _devices_of_pod(self, task: Task) -> Vector:
+        node = self._devices.nodes.get(task.node) if self._devices.enabled else None
+        if node is None:
+            return ()
+        allocations = [allocation for allocation in node.allocations if allocation.holder == task.key]
+        return tuple(sorted(counts(self._devices.axis, node, allocations).items()))
 
     def _add_entries(self, number: int, unit: Unit) -> list[int]:
         by_row: dict[int, int] = {}
@@ -247,6 +292,29 @@ class VictimIndex:
             for dimension, amount in (*task.shape.vector, *self._devices.freed(task)):
                 self.entry_amounts[dimension, entry] += amount
         return list(by_row.values())
+
+    def _add_run(self, number: int, task: Task) -> int:
+        """What a pod has, and since when its work would be lost."""
+        run = self._new_run()
+        self._run_unit[run] = number
+        self._run_since[run] = saved_at(task)
+        self._run_alive[run] = True
+        size = (*task.shape.vector, *self._devices_of_pod(task))
+        code = self._size_codes.get(size)
+        if code is None:
+            code = self._size_codes[size] = len(self._sizes)
+            self._sizes.append(size)
+        self._run_size[run] = code
+        return run
+
+    def _new_run(self) -> int:
+        if self._free_runs:
+            return self._free_runs.pop()
+        self._runs += 1
+        if self._runs > len(self._run_unit):
+            for name in ("_run_unit", "_run_size", "_run_since", "_run_alive"):
+                setattr(self, name, _grown(getattr(self, name)))
+        return self._runs - 1
 
     def _new_unit(self) -> int:
         if self._free_units:
@@ -276,6 +344,11 @@ class VictimIndex:
             taller = np.zeros((len(self._state.axis), columns), dtype=np.int64)
             taller[:rows] = self.entry_amounts
             self.entry_amounts = taller
+
+
+def _largest_part(size: Vector, total: Sequence[int]) -> int:
+    parts = [amount * _BILLION // total[row] for row, amount in size if row != PODS and total[row] > 0]
+    return max(parts, default=0)
 
 
 def victim_index(state: ClusterState) -> VictimIndex:

@@ -17,7 +17,7 @@ from fairway.scheduler.eviction.units import Unit
 
 MOST_UNITS = 10
 
-_Rank = tuple[int, int, int, list[tuple[int, int, str]]]
+_Rank = tuple[int, int, int, list[tuple[int, int, int, str]]]
 
 
 def least_set(claim: EvictionClaim, units: list[Unit], most: int) -> Found | None:
@@ -30,7 +30,7 @@ def least_set(claim: EvictionClaim, units: list[Unit], most: int) -> Found | Non
 
 
 def _sets(claim: EvictionClaim, units: list[Unit], most: int) -> Iterator[tuple[_Rank, list[Unit]]]:
-    ordered = sorted(units, key=lambda unit: unit.order)
+    ordered = sorted(units, key=claim.index.order_of)
     for size in range(1, len(ordered) + 1):
         for combination in combinations(ordered, size):
             chosen = list(combination)
@@ -40,7 +40,7 @@ def _sets(claim: EvictionClaim, units: list[Unit], most: int) -> Iterator[tuple[
             below = claim.entitlement.below(chosen, taken)
             if below < most and claim.entitlement.allows_together(taken) and not claim.over_limits(taken):
                 amount = claim.entitlement.amount(taken)
-                yield (below, amount, taken.pods, [unit.order for unit in chosen]), chosen
+                yield (below, amount, taken.pods, [claim.index.order_of(unit) for unit in chosen]), chosen
 
 
 def _is_whole(claim: EvictionClaim, chosen: list[Unit]) -> bool:

@@ -62,6 +62,9 @@ class ReclaimEntitlement:
         ]
         return index.usable[:count] & np.isin(index.queue[:count], queues)
 
+    def assume_eligible(self, index: VictimIndex, eligible: BoolColumn) -> None:
+        """Nothing is counted on."""
+
     def allows(self, unit: Unit, taken: Taken) -> bool:
         account = self._accounts.queues[unit.job.queue]
         return self._gives(account, taken) and self._keeps_guarantees(account, taken.held_by(unit), taken)
@@ -117,6 +120,15 @@ class ReclaimEntitlement:
         queues = [self._accounts.queues[name] for name in sorted(taken.queues())]
         nothing = Taken()
         return all(self._gives(queue, nothing) and self._keeps_guarantees(queue, [], taken) for queue in queues)
+
+    def allows_move(self, taken: Taken) -> bool:
+        return True  # what each unit may be taken for already counts all the others
+
+    def stricter(self, taken: Taken) -> Iterator[ReclaimEntitlement]:
+        return iter(())
+
+    def raised(self) -> list[int]:
+        return []
 
     def amount(self, taken: Taken) -> int:
         lost = [taken.of_queue(name) for name in taken.queues()]

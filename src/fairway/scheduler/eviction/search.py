@@ -46,6 +46,7 @@ class VictimSearch:
         """Of each row, where its entries begin; they end where those of the next one begin."""
         self._asked_with = -1
         """How many units were taken when all were last asked whether they may go."""
+        claim.entitlement.assume_eligible(claim.index, claim.eligible)
         self._drop_refused()
         self._sort()
 
@@ -125,7 +126,7 @@ class VictimSearch:
         for unit in units:
             if unit.surplus_units:
                 self._counted.setdefault(unit.job, set()).add(row)
-        return cost_of(self._session, units, self._taken, row, self._lead)
+        return cost_of(self._session, self._index, units, self._taken, row, self._lead)
 
     def _rows_changed_by(self, taken: list[Unit]) -> set[int]:
         """Rows where free capacity costs something else now: those of the taken units, and of their surplus units."""
@@ -177,12 +178,12 @@ class VictimSearch:
         for row in np.flatnonzero(open_ & ~known):
             found = self._units_for(shape, int(row), blockers, around(int(row)))
             if found:
-                costs.push(cost_of(self._session, found, self._taken, int(row), self._lead))
+                costs.push(cost_of(self._session, self._index, found, self._taken, int(row), self._lead))
         while (seemed := costs.pop()) is not None:
             found = self._units_for(shape, seemed.row, blockers, around(seemed.row))
             if not found:
                 continue
-            cost = cost_of(self._session, found, self._taken, seemed.row, self._lead)
+            cost = cost_of(self._session, self._index, found, self._taken, seemed.row, self._lead)
             if cost > seemed:
                 costs.push(cost)
             elif self._take(found):
@@ -210,7 +211,7 @@ class VictimSearch:
             ):
                 helpful.add(unit)
         trial: list[Unit] = []
-        for unit in sorted(helpful, key=lambda unit: (self._lead.of_unit(unit), unit.order)):
+        for unit in sorted(helpful, key=lambda unit: (self._lead.of_unit(unit), self._index.order_of(unit))):
             if kernel.fits_now(shape, row):
                 break
             passed = kernel.feasible(shape, row)
@@ -287,7 +288,7 @@ class VictimSearch:
     def eligible_units(self) -> Iterator[Unit]:
         """In order."""
         index, numbers = self._index, np.flatnonzero(self._eligible)
-        keys = [index.rank[numbers], -index.started[numbers], index.priority[numbers]]
+        keys = [index.rank[numbers], -index.started[numbers], index.work[numbers], index.grade[numbers]]
         if self._lead.column is not None:
             keys.append(self._lead.column[numbers])
         order: IntColumn = np.lexsort(keys)

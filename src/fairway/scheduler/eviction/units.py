@@ -6,11 +6,11 @@ the rest only together, and when it goes the surplus goes along (its `surplus_un
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 
 from fairway.clock import Micros
 from fairway.resources.columns import Vector
-from fairway.state.annotations import is_never_evicted
+from fairway.state.annotations import LAST_CHECKPOINT, is_never_evicted, parse_checkpoint
 from fairway.state.jobs import READY, Job, Task, TaskState
 from fairway.state.queues import Amounts, add
 from fairway.state.reader import SYSTEM_CLASSES
@@ -23,15 +23,14 @@ SYSTEM_PRIORITY = min(SYSTEM_CLASSES.values())
 class Unit:
     """Pods that are evicted together.
 
-    `started` is the latest start among them, `youngest` the latest with the surplus units, `begun` the sum of all
-    starts. The key orders by the job's name, and in a job the surplus before the rest; so does `started`, which for a
-    gang is never later than that of its surplus units.
+    `started` is the latest start among them, `youngest` the latest with the surplus units. `grade` orders units by
+    priority, and at equal priority all surplus pods before any whole gang. The key orders by the job's name.
     """
 
     __slots__ = (
         "amounts",
-        "begun",
         "cooled",
+        "grade",
         "job",
         "key",
         "number",
@@ -55,11 +54,11 @@ class Unit:
         """Its number in the index."""
         self.key = f"{job.key}\0{tasks[0].key}" if surplus else f"{job.key}\1{job.alone}"
         self.priority = job.priority
-        self.started: Micros = min([max(starts), *(mate.started for mate in surplus_units)])
+        self.grade = 2 * self.priority + (not surplus)
+        self.started: Micros = max(starts)
         self.youngest: Micros = max([*starts, *(mate.youngest for mate in surplus_units)])
         self.cooled: Micros = max([*map(_cooled, tasks), *(mate.cooled for mate in surplus_units)])
         """Until when the cooldown time of one of them, or of the surplus_units, protects it; 0 if none has any."""
-        self.begun = sum(starts)
         self.protected: bool = is_never_evicted(job.annotations) or any(
             not task.traits.preemptable or task.state not in EVICTABLE for task in tasks
         )
@@ -67,11 +66,6 @@ class Unit:
         self.amounts: Amounts = []
         for task in tasks:
             add(self.amounts, task.shape.vector)
-
-    @property
-    def order(self) -> tuple[int, Micros, str]:
-        """Which goes first: the least important, then the latest to start, then by name."""
-        return self.priority, -self.started, self.key
 
     def __repr__(self) -> str:
         return f"<Unit {self.job.key} {','.join(task.key for task in self.tasks)}>"
@@ -155,6 +149,16 @@ def start_of(task: Task) -> Micros:
     return 0 if task.created is None else task.created
 
 
+def saved_at(task: Task) -> Micros:
+    """Since when its work would be lost: its start, or the last checkpoint that it or its group states."""
+    since = start_of(task)
+    for notes in (task.source.metadata.annotations, task.job.annotations):
+        text = notes.get(LAST_CHECKPOINT) if notes else None
+        if text is not None:
+            since = max(since, parse_checkpoint(text) or 0)
+    return since
+
+
 def _cooled(task: Task) -> Micros:
     return start_of(task) + task.traits.cooldown if task.traits.cooldown else 0
 
@@ -167,33 +171,29 @@ def is_system(task: Task) -> bool:
     )
 
 
-def units_of(job: Job, bound: Mapping[str, int] | None = None) -> list[Unit]:
-    """How a job can be taken apart, in the order in which it would be.
-
-    `bound` counts, by role, the pods that the same cycle binds: they fill the minimum too, and as they stay, the
-    minimum cannot go.
-    """
+def units_of(job: Job) -> list[Unit]:
+    """How a job can be taken apart, in the order in which it would be."""
     placed = [task for task in job.tasks if task.state in READY and task.state is not TaskState.SUCCEEDED]
     if not any(task.state in EVICTABLE for task in placed):
         return []
-    surplus = _surplus(job, placed, bound or {})
+    surplus = _surplus(job, placed)
     spare = set(surplus)
-    rest = [] if bound else [task for task in placed if task not in spare]
+    rest = [task for task in placed if task not in spare]
     units = [Unit(job, [task], surplus=True) for task in surplus]
     return [*units, Unit(job, rest, surplus=False, surplus_units=tuple(units))] if rest else units
 
 
-def _surplus(job: Job, placed: list[Task], bound: Mapping[str, int]) -> list[Task]:
-    """Pods above the minimum. Protected ones make up the minimum first, as far as they go."""
-    spare = job.ready + sum(bound.values()) - job.minimum
+def _surplus(job: Job, placed: list[Task]) -> list[Task]:
+    """Pods above the minimum, those with the least time to lose. Protected ones make up the minimum first, as far as
+    they go.
+    """
+    spare = job.ready - job.minimum
     if spare <= 0 or job.evict_whole:
         return []
     least = dict(job.role_minimums)
     have = job.ready_by_role()
-    for role, count in bound.items():
-        have[role] = have.get(role, 0) + count
     chosen: list[Task] = []
-    for task in sorted(placed, key=lambda task: (task.priority, -start_of(task), task.key)):
+    for task in sorted(placed, key=lambda task: (task.priority, -saved_at(task), -start_of(task), task.key)):
         role = task.traits.role
         if len(chosen) == spare:
             break
