@@ -2,30 +2,27 @@
 
 Every action and mode: allocate before or after preempt and reclaim, reserve, all backfill modes with and without
 `overrun: evict`, with queues that share by weight or deserve what is written on them. Evicted pods are recreated, and
-nothing else happens: no pod comes, none ends. A long run (`FAIRWAY_LONG`) looks at 10,000 clusters.
+nothing else happens: no pod comes, none ends. A long run (`FAIRWAY_LONG`) looks at 10,000 clusters of each kind.
 """
 
+from random import Random
 from typing import Any
 
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from fairway.api.policy import Policy
-from fairway.api.scheduling import Queue
 from fairway.clock import SECOND
 from fairway.scheduler.decide import decide
 from fairway.scheduler.plan import Plan
-from support import engine
-from support.contended import contended, seldom, sometimes
-from support.contention import annotated
+from support.circles import two_resource_cluster
+from support.contention import acting
 from support.effort import examples
+from support.every_action import clusters, policies
 from support.objects import BEGIN
 from support.world import World
 
 CYCLES = 50
-PLUGINS = ("priority", "gang", "conformance", "drf", "predicates", "nodeorder")
-EXPECTED = "fairway.dev/expected-runtime"
 
 many = settings(
     max_examples=examples(40, 10_000),
@@ -34,52 +31,6 @@ many = settings(
 )
 
 State = tuple[frozenset[tuple[str, str]], ...]
-
-
-@st.composite
-def policies(draw: st.DrawFn) -> Policy:
-    """Every action that evicts, places or holds, in every order that makes sense, in every mode."""
-    arguments: dict[str, Any] = {}
-    if draw(seldom):
-        arguments["maxEvictionsPerCycle"] = draw(st.integers(1, 3))
-    if draw(seldom):
-        arguments["minRuntime"] = draw(st.integers(1, 5))
-    evicting = draw(st.sampled_from((("preempt",), ("reclaim",), ("reclaim", "preempt"), ("preempt", "reclaim"))))
-    listed: list[Any] = [{"name": name, "arguments": arguments} for name in evicting]
-    listed = ["allocate", *listed] if draw(st.integers(0, 3)) else [*listed, "allocate"]
-    if draw(sometimes):
-        reserve = {"starvingJobTimeThreshold": draw(st.integers(0, 9)), "reservedNodePercent": 60}
-        listed.insert(0, {"name": "reserve", "arguments": reserve})
-    mode = draw(st.sampled_from(("besteffort", "easy", "conservative")))
-    backfill = {"mode": mode, "overrun": draw(st.sampled_from(("evict", "allow")))}
-    actions = ["enqueue", *listed, {"name": "backfill", "arguments": backfill}]
-    named = [action if isinstance(action, dict) else {"name": action} for action in actions]
-    drf = {"priorityFirst": draw(st.booleans())}
-    shares = draw(st.sampled_from(("proportion", "proportion", "capacity")))
-    more = {"lending": "none"} if shares == "proportion" and draw(seldom) else {}
-    return engine.policy(actions=named, plugins=PLUGINS, drf=drf, **{shares: more})  # type: ignore[arg-type]
-
-
-@st.composite
-def clusters(draw: st.DrawFn) -> list[Any]:
-    """Full clusters; queues may have a priority and say what they deserve, some jobs state how long they run."""
-    objects = draw(contended(plain=draw(st.booleans())))
-    return [_queue(draw, thing) if isinstance(thing, Queue) else _timed(draw, thing) for thing in objects]
-
-
-def _queue(draw: st.DrawFn, queue: Queue) -> Queue:
-    deserved = {"cpu": str(draw(st.integers(1, 9)))} if draw(st.booleans()) else {}
-    most = queue.spec.capability.get("cpu")
-    if most is not None and deserved:
-        deserved = {"cpu": str(min(int(deserved["cpu"]), int(most)))}
-    spec = replace(queue.spec, deserved=deserved, priority=draw(st.integers(0, 1)))
-    return replace(queue, spec=spec)
-
-
-def _timed(draw: st.DrawFn, thing: Any) -> Any:
-    if type(thing).__name__ != "Pod" or not draw(sometimes):
-        return thing
-    return annotated(thing, expected_runtime=str(draw(st.integers(1, 9))))
 
 
 def state_of(world: World, plan: Plan) -> State:
@@ -139,3 +90,15 @@ def converges(objects: list[Any], policy: Policy) -> None:
 @given(clusters(), policies())
 def test_50_cycles_with_every_action_and_mode_lead_to_no_state_that_was_there_before(objects, policy):
     converges(objects, policy)
+
+
+@many
+@given(st.integers(0, 2**48))
+def test_two_resources_invite_no_circle(seed):
+    """A GPU pod of low priority and CPU pods of higher priority, beside tenants with CPUs only."""
+    random = Random(seed)
+    objects = two_resource_cluster(random)
+    actions = random.choice((("allocate", "preempt"), ("preempt", "allocate")))
+    drf, arguments = {"priorityFirst": random.random() < 0.3}, {"byJobShare": random.random() < 0.7}
+    listed = [(name, arguments) if name == "preempt" else name for name in actions]
+    converges(objects, acting("enqueue", *listed, "backfill", drf=drf))

@@ -65,7 +65,7 @@ def raising(other: int) -> list[Any]:
     return [*cluster, low("low", namespace="a", cpu=4), running("b", "n2", namespace="b", cpu=other)]
 
 
-PINNED = {"spec": {"nodeSelector": {make.HOST: "n1"}}}
+PINNED: dict[str, Any] = {"spec": {"nodeSelector": {make.HOST: "n1"}}}
 
 
 def test_a_priority_step_does_not_raise_the_share_of_its_namespace():

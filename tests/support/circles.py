@@ -38,13 +38,13 @@ def two_resource_cluster(random: Random) -> list[Any]:
     tenants = ("b", "c")[: random.choice((1, 1, 1, 2))]
     made += [make.quota(name, random.randint(2, 3)) for name in ("a", *tenants) if random.random() < 0.1]
     spec: dict[str, Any] = random.choice(({}, ON_SSD))
-    trainer = {"namespace": "a", "priority": random.choice((0, 0, 1)), "spec": {}}
+    trainer: dict[str, Any] = {"namespace": "a", "priority": random.choice((0, 0, 1)), "spec": {}}
     made += _job(random, "trainer", trainer, {"cpu": 1, "gpu": 1}, free, 0.9)
     for number in range(random.randint(1, 4)):
-        batch = {"namespace": random.choice(tenants), "priority": random.randint(0, 2), "spec": {}}
+        batch: dict[str, Any] = {"namespace": random.choice(tenants), "priority": random.randint(0, 2), "spec": {}}
         made += _job(random, f"batch{number}", batch, {"cpu": random.choice((1, 2, 2))}, free, 0.9)
     for number in range(random.randint(1, 3)):
-        web = {"namespace": "a", "priority": random.randint(1, 2), "spec": dict(spec)}
+        web: dict[str, Any] = {"namespace": "a", "priority": random.randint(1, 2), "spec": dict(spec)}
         made += _job(random, f"web{number}", web, {"cpu": random.choice((1, 1, 1, 2))}, free, 0.3)
     return made
 

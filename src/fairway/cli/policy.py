@@ -40,6 +40,7 @@ def check(file: str, output: str) -> None:
     from fairway.cli.errors import CheckFailed
     from fairway.errors import PolicyError
     from fairway.scheduler.backfill.known import backfill_warnings
+    from fairway.scheduler.eviction.known import preempt_warnings
     from fairway.scheduler.plugins.installed import default_registry
 
     try:
@@ -50,7 +51,7 @@ def check(file: str, output: str) -> None:
             print_structured({"file": file, "ok": False, "errors": errors}, output)
         count = len(error.problems)
         raise CheckFailed(f"{error}\n{count} error{'s' * (count > 1)} in {file}") from None
-    for warning in (*policy.warnings, *backfill_warnings(policy)):
+    for warning in (*policy.warnings, *backfill_warnings(policy), *preempt_warnings(policy)):
         warn(warning)
     if output != "table":
         print_structured({"file": file, "ok": True, "errors": []}, output)
