@@ -81,6 +81,8 @@ class _Evictor:
         self._budgets.spend(session.decisions.evicted)
         self._index: VictimIndex | None = None
         self._protections: StopProtections | None = None
+        self._bound_units: list[int] = []
+        """Units of jobs that this cycle binds pods of: better not to bind one than to evict another."""
 
     def evict_for(self, job: JobRun) -> bool:
         """Evict for a job and nominate it; False if that is not possible or not allowed."""
@@ -105,6 +107,8 @@ class _Evictor:
             self._index = victim_index(self._session.state)
             if len(self._session.state.eviction_records):
                 self._protections = StopProtections(self._session, self._arguments, self._index)
+            for bound in self._session.decisions.bound_jobs():
+                self._bound_units += self._index.of_job(bound)
             self._index.measure(self._session.now, self._session.accounts.share_total)
         eligible = self._eligible(job, entitlement, self._index)
         protected = self._take_out_protected(eligible, tasks)
@@ -164,8 +168,7 @@ class _Evictor:
         for gone in session.decisions.evicted:
             for number in index.of_job(gone.job):
                 eligible[number] &= gone not in index.unit(number).tasks
-        for bound in session.decisions.bound_jobs():  # not to bind one pod would have been better than to evict another
-            eligible[index.of_job(bound)] = False
+        eligible[self._bound_units] = False
         for reservation in session.reservations:
             if reservation.state is TaskState.PIPELINED:  # others have gone for it: it shall have the use of that
                 eligible[index.of_job(reservation.job.job)] = False
