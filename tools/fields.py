@@ -29,6 +29,7 @@ UNDERSTOOD = (
     names.STARVING_AFTER,
     names.USER,
     names.HOLD,
+    names.LAST_CHECKPOINT,
     names.NEVER_EVICT,
     STRATEGY,
 )

@@ -129,3 +129,27 @@ def test_what_backfill_needs_is_said_when_a_policy_is_checked(fairway, tmp_path,
     assert result.code == 0
     assert said in result.err
     assert bool(result.err) == bool(said)
+
+
+@pytest.mark.parametrize(
+    ("action", "plugins", "explained"),
+    [
+        ("preempt", "drf", True),
+        ("{name: preempt, arguments: {byJobShare: true}}", "drf", True),
+        ("{name: preempt, arguments: {byJobShare: false}}", "drf", False),
+        ("preempt", "priority", False),
+        ("reclaim", "drf", False),
+    ],
+)
+def test_what_job_shares_may_do_is_said_when_a_policy_is_checked(fairway, tmp_path, action, plugins, explained):
+    file = tmp_path / "policy.yaml"
+    file.write_text(f"actions: [allocate, {action}]\ntiers: [{{plugins: [{{name: {plugins}}}]}}]\n")
+    result = fairway("policy", "check", str(file))
+    assert result.code == 0
+    assert ("a plain Job with backoffLimit 0 fails when it loses a pod" in result.err) is explained
+
+
+def test_the_example_for_kubernetes_users_leaves_job_shares_out(fairway):
+    result = fairway("policy", "check", "examples/policies/volcano.yaml")
+    assert result.code == 0
+    assert "byJobShare" not in result.err
