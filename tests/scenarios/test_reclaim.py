@@ -93,7 +93,7 @@ def test_and_does_not_take_it_back():
 
 def test_a_queue_does_not_lose_more_than_it_has_too_much_of():
     """b deserves 2 and holds 4 in three pods: after two of them it holds 1, and nothing more is taken."""
-    pods = [running("big", "n1", cpu=2, queue="b", started=9), *borrowed(2)]
+    pods = [running("big", "n1", cpu=2, queue="b", started=DAY - 9), *borrowed(2)]
     found = plan(cluster(), pods, [claim(f"m{i}", cpu=1) for i in range(2)], policy=POLICY)
     assert evicted(found) == ["big"]
 
