@@ -220,7 +220,9 @@ def _start(job: Job, record: StopRecord) -> tuple[Micros | None, Micros | None]:
         return None, None
     whole = sorted(map(_begin, placed))[needed - 1]
     since = max(whole, min(map(_begin, fresh)))
-    return since, since if all(task.started is not None for task in fresh) else None
+    # A pod may run and not say since when: the time of its binding is all that will ever be known of it.
+    final = all(task.started is not None or task.state is TaskState.RUNNING for task in fresh)
+    return since, since if final else None
 
 
 def _shared_start(task: Task, record: StopRecord) -> Micros | None:
