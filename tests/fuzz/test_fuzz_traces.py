@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -181,14 +182,13 @@ def _with_odd_cells(format: str) -> str:
     """The file and, behind it, one more row for each odd value in each of its places."""
     if format == "batsim":
         whole = json.loads(BATSIM)
-        odd = [
-            {**whole["jobs"][0], key: cell} for key in whole["jobs"][0] for cell in [*ODD_CELLS, None, [], {}, 1e300]
-        ]
+        cells: list[Any] = [*ODD_CELLS, None, [], {}, 1e300]
+        odd = [{**whole["jobs"][0], key: cell} for key in whole["jobs"][0] for cell in cells]
         return json.dumps({**whole, "jobs": [*whole["jobs"], *odd]})
     *_, row = FILES[format].splitlines()
     if format == "recording":
         lines = [json.loads(line) for line in RECORDING.splitlines()]
-        values = [*ODD_CELLS, None, [], {}, 1e300, -1, 2**31, 10**30]
+        values: list[Any] = [*ODD_CELLS, None, [], {}, 1e300, -1, 2**31, 10**30]
         odd_lines = [json.dumps({**line, key: cell}) for line in lines for key in line for cell in values]
         return "\n".join([RECORDING, *odd_lines])
     sign = " " if format == "swf" else ","

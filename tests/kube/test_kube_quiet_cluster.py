@@ -45,10 +45,10 @@ class QuietStage(LoopStage):
 
     def _take_statuses(self, writes: Sequence[StatusWrite]) -> None:
         for write in writes:
-            self.statuses.setdefault(write.key, []).append(msgspec.json.decode(write.request.body)["status"])
+            self.statuses.setdefault(write.key, []).append(msgspec.json.decode(write.request.body or b"")["status"])
 
     def _take_events(self, writes: Sequence[EventWrite]) -> int:
-        self.said += [{"method": one.request.method, **msgspec.json.decode(one.request.body)} for one in writes]
+        self.said += [{"method": one.request.method, **msgspec.json.decode(one.request.body or b"")} for one in writes]
         return len(writes)
 
     def last(self, key: Any = KEY) -> dict[str, Any]:
@@ -161,7 +161,8 @@ def test_a_group_says_at_last_how_its_pods_stand(story: list[tuple[int, str, flo
     stage.clock.move(12)
     job = stage.loop.state.job_of("PodGroup", "default/g")
     assert job is not None
-    last, shown = stage.last(), group("g", minimum=minimum).status
+    shown: Any = group("g", minimum=minimum).status
+    last = stage.last()
     facts = group_facts(job, stage.writer._said.get("default/g"), replace(shown, phase=last["phase"]))
     if facts is not None and job.tasks:
         assert (last["phase"], last["running"], last["succeeded"], last["failed"]) == facts[:4]

@@ -42,7 +42,7 @@ def _fill(cluster: Cluster) -> None:
     cluster.pod("large", cpu="2")
 
 
-def _events(cluster: Cluster) -> list[Any]:
+def _events(cluster: Cluster) -> Any:
     return cluster.get(f"/api/v1/namespaces/{cluster.namespace}/events")["items"]
 
 

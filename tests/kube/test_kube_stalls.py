@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from fairway.drive import loop
+from fairway.scheduler.decide import decide
 from fairway.state.jobs import Job
 from kube.cluster import Cluster, eventually
 from kube.live import Live
@@ -31,7 +32,7 @@ def health(live: Live) -> tuple[int, str]:
 def test_a_cycle_that_does_not_end_is_reported_and_fails_health(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    decide, leave, slow = loop.decide, threading.Event(), threading.Event()
+    leave, slow = threading.Event(), threading.Event()
 
     def stuck(state: Any, *given: Any, **named: Any) -> Any:
         if slow.is_set() and len(state.waiting):

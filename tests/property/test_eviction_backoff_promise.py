@@ -17,10 +17,10 @@ from fairway.drive.stop_records import eviction_record
 from fairway.scheduler.decide import decide
 from fairway.scheduler.plan import Plan
 from fairway.state.cluster import Deleted, Upserted
-from property.test_no_endless_eviction import clusters, policies
 from support import objects as make
 from support.contention import preempting, running_gang, waiting
 from support.effort import LONG
+from support.every_action import clusters, policies
 from support.objects import BEGIN
 from support.world import World
 

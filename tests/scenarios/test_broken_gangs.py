@@ -29,9 +29,9 @@ from support.world import World
 POLICY = acting("enqueue", "allocate", "backfill")
 
 
-def broken(*lost: Any, scheduled: str = "", at: int = 0, queue: str = "default", **rest: Any) -> list[Any]:
+def broken(*lost: Any, scheduled: Any = "", at: int = 0, queue: str = "default", **rest: Any) -> list[Any]:
     """A gang of two in namespace a: one pod runs on n1, the other is among `lost`, or nowhere."""
-    group = make.group("g", "a", minimum=2, created=0, phase="Running", queue=queue)
+    group: Any = make.group("g", "a", minimum=2, created=0, phase="Running", queue=queue)
     if scheduled:
         told = Condition("Scheduled", scheduled, "", "", to_datetime(BEGIN + at * SECOND))
         group = replace(group, status=replace(group.status, conditions=(told,)))

@@ -219,7 +219,7 @@ def test_concealing_looks_at_names_wherever_they_begin():
 
 
 def evicted(job: str, for_job: str) -> EvictionEntry:
-    names = {"pod": f"{job}-0", "job": job, "queue": f"{job.partition('/')[0]}-queue", "node": "n-1"}
+    names: dict[str, Any] = {"pod": f"{job}-0", "job": job, "queue": f"{job.partition('/')[0]}-queue", "node": "n-1"}
     return EvictionEntry(
         id=1, at="now", for_job=for_job, for_queue=f"{for_job.partition('/')[0]}-queue", rule="preempt",
         reason=f"for {for_job}", **names,

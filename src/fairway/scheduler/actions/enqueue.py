@@ -43,7 +43,7 @@ _NO_PODS = GangTemplate(((), 0, (), None, None))
 def enqueue(session: Session, arguments: Arguments) -> None:
     own = arguments if isinstance(arguments, EnqueueArguments) else EnqueueArguments()
     waiting = session.state.waiting
-    stating: list[_Head] = []
+    stating: list[_Candidate] = []
     for template, key in list(waiting.not_admitted):
         job_class = template.classes[key]
         admitted = [head for head in _heads(session, job_class) if _judge(session, head).ok]
@@ -51,29 +51,29 @@ def enqueue(session: Session, arguments: Arguments) -> None:
     for job in waiting.started_not_admitted:
         if job not in waiting.with_reservations:  # else it was let in before, and what it claims counts as allocated
             template, pending_job = waiting.started[job]
-            _judge(session, _Head(session.job_run(pending_job, template), None))
+            _judge(session, _Candidate(session.job_run(pending_job, template), None))
     stating += _without_pods(session)
     if stating:
         _Admission(session, own).run(stating)
 
 
-class _Head(NamedTuple):
+class _Candidate(NamedTuple):
     """A group to be judged; with its class if those behind it are judged alike."""
 
     run: JobRun
     job_class: EquivalenceClass | None
 
 
-def _heads(session: Session, job_class: EquivalenceClass) -> list[_Head]:
+def _heads(session: Session, job_class: EquivalenceClass) -> list[_Candidate]:
     if session.order.can_group_equivalent_jobs:
-        return [_Head(session.job_run(job_class.jobs[0], job_class.template, job_class), job_class)]
+        return [_Candidate(session.job_run(job_class.jobs[0], job_class.template, job_class), job_class)]
     return [
-        _Head(session.job_run(pending_job, job_class.template, job_class, position), None)
+        _Candidate(session.job_run(pending_job, job_class.template, job_class, position), None)
         for position, pending_job in enumerate(job_class.jobs)
     ]
 
 
-def _judge(session: Session, head: _Head) -> Verdict:
+def _judge(session: Session, head: _Candidate) -> Verdict:
     """What its queue says."""
     verdict = session.rules.enqueueable(head.run)
     if not verdict.ok:
@@ -90,7 +90,7 @@ def _forget_request(session: Session, run: JobRun, alike: int) -> None:
             add(account.requested, run.template.total, -alike)
 
 
-def _without_pods(session: Session) -> list[_Head]:
+def _without_pods(session: Session) -> list[_Candidate]:
     """Groups without pods, or with too few of which none is pending: of those not let in yet, those that state what
     they need. The others are admitted with their queue.
     """
@@ -100,7 +100,7 @@ def _without_pods(session: Session) -> list[_Head]:
         if job.phase in ADMITTED_PHASES or job.held or not queue_verdict(session, job.queue).ok:
             continue
         if job.minimum_resources and not job.has_started():
-            found.append(_Head(session.job_run(PendingJob(job, []), _NO_PODS), None))
+            found.append(_Candidate(session.job_run(PendingJob(job, []), _NO_PODS), None))
     return found
 
 
@@ -132,7 +132,7 @@ class _Admission:
             if not job.tasks:
                 self._count_ahead(job, claim)
 
-    def run(self, heads: list[_Head]) -> None:
+    def run(self, heads: list[_Candidate]) -> None:
         """What does not fit at first does not fit later, for every admission takes more: so only the rest has to be
         put in order, which is little of a long backlog.
         """
@@ -153,7 +153,7 @@ class _Admission:
         for job_class, jobs in self._refused.items():
             self._refuse_class(job_class, jobs)
 
-    def _is_hopeless(self, head: _Head) -> bool:
+    def _is_hopeless(self, head: _Candidate) -> bool:
         """Whether a group, and all of its class, are refused whatever is admitted before them."""
         job = head.run.job
         verdict = self._verdict(job)
