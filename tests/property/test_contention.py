@@ -105,18 +105,20 @@ def only_claimant(objects: list[Any], claimant: str) -> list[Any]:
     ]
 
 
-def places_without(objects: list[Any], claimant: str, gone: set[str]) -> bool:
-    """Whether the claimant can be placed with these pods gone, whatever its queue says."""
+def places_without(objects: list[Any], claimant: str, gone: set[str], count: int = 1) -> bool:
+    """Whether so many pods of the claimant can be placed with these pods gone, whatever its queue says."""
     left = [thing for thing in objects if not isinstance(thing, Pod) or key_of(thing) not in gone]
     plugins = ("priority", "gang", "predicates", "nodeorder")
     plan = cycle(state_of(left), policy(actions="allocate", plugins=plugins))
-    return any(binding.job == claimant for binding in plan.bindings)
+    return sum(binding.job == claimant for binding in plan.bindings) >= count
 
 
 @some
 @given(contended(), evicting_policies())
 def test_no_victim_can_be_spared(objects, policy):
-    """Put any unit back, and the claimant's gang cannot be placed. Looked at where there is one claimant."""
+    """Put any unit back, and not all that the claimant is nominated for can be placed: its gang, and the pods above its
+    minimum that it claims one by one. Looked at where there is one claimant.
+    """
     state = state_of(objects)
     plan = cycle(state, policy)
     claimants = {eviction.for_ for eviction in plan.evictions}
@@ -127,12 +129,13 @@ def test_no_victim_can_be_spared(objects, policy):
     gone = {eviction.pod for eviction in plan.evictions}
     assume(not plan.placed)
     note(f"{claimant} evicts {sorted(gone)}")
-    assert places_without(alone, claimant, gone)
+    count = len(plan.nominations)
+    assert places_without(alone, claimant, gone, count)
     units = victims_of(state, plan)
     assert {task.key for unit in units for task in unit.tasks} == gone
     for unit in units:
         if not any(unit in gang.surplus_units for gang in units):
-            assert not places_without(alone, claimant, gone - {task.key for task in unit.tasks}), unit
+            assert not places_without(alone, claimant, gone - {task.key for task in unit.tasks}, count), unit
 
 
 @some
@@ -148,6 +151,7 @@ def test_no_victim_can_be_spared_over_the_whole_plan(objects, policy):
     assume(len(set(claimants.values())) > 1)
     if any("would exceed" in eviction.reason for eviction in plan.evictions):
         return
+    priority_first = _drf(policy)["priorityFirst"]
     gained = {(state.tasks[entry.pod].job.queue, state.tasks[entry.pod].job.namespace) for entry in plan.nominations}
     jobs = {job.key: job for job in state.jobs()}
     units = victims_of(state, plan)
@@ -156,6 +160,16 @@ def test_no_victim_can_be_spared_over_the_whole_plan(objects, policy):
         rests = {(unit.job.queue, unit.job.namespace)} & gained or unit.job.queue in {queue for queue, _ in gained}
         if jobs[claimant].ready >= jobs[claimant].minimum or (rests and len(gained) > 1):
             continue
+        if any(
+            jobs[other].queue == unit.job.queue
+            and jobs[other].namespace == unit.job.namespace
+            and victim.job.namespace != unit.job.namespace
+            and not (priority_first and victim.priority < jobs[other].priority)
+            for victim in units
+            for other in [claimants[victim.tasks[0].key]]
+            if other != claimant
+        ):
+            continue  # that one was entitled by the share that its namespace has without the unit
         if not any(unit in gang.surplus_units for gang in units):
             back = {task.key for task in unit.tasks}
             after = after_plan(objects, state, plan, claimant, back)

@@ -22,17 +22,21 @@ from numpy.typing import NDArray
 
 from fairway.scheduler.eviction.blockers import passes_now
 from fairway.scheduler.eviction.claim import Place, Settled
+from fairway.scheduler.eviction.entitlement import plus
 from fairway.scheduler.eviction.evict import charge_off
 from fairway.scheduler.eviction.placing import place
 from fairway.scheduler.eviction.together import Nominee, PlacesTogether
 from fairway.scheduler.eviction.units import Unit
-from fairway.scheduler.framework.accounts import QueueAccount
+from fairway.scheduler.framework.accounts import NamespaceAccount, QueueAccount, share
+from fairway.scheduler.framework.hooks import EntitledBy
 from fairway.scheduler.framework.job_run import grouped
+from fairway.scheduler.framework.queue_accounts import SessionAccounts
 from fairway.scheduler.framework.reservations import TaskReservation
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.framework.statement import Statement
 from fairway.state.jobs import Task, TaskState
 from fairway.state.queues import Amounts, add
+from fairway.state.tables import PODS
 
 
 def spare_needless(session: Session) -> None:
@@ -75,6 +79,8 @@ class _Sparing:
         shapes = {reservation.task.shape for reservations in self._nominated.values() for reservation in reservations}
         self._can_exchange = len(shapes) > 1 or any(passes_now(session.nodes, shape) is not None for shape in shapes)
         """Whether it may matter which pod is where."""
+        steps = {step for steps in session.plugins.combined("entitled_by")() for step in steps}
+        self._priority_first = EntitledBy.PRIORITY_FIRST in steps
         self._before: dict[int, NDArray[np.int64]] = {}
         """What each row has free as long as no victim is gone, and without what is nominated."""
 
@@ -217,11 +223,7 @@ class _Sparing:
 
     def _is_within_limits(self, settled: Settled, unit: Unit) -> bool:
         """Whether, with the unit back, no queue exceeds what the claims of this plan rest on."""
-        session, lends = self._session, self._session.rules.lends()
-        amounts: Amounts = []
-        for task in unit.tasks:
-            add(amounts, task.shape.vector)
-            add(amounts, session.nodes.devices.kinds(task))
+        session, lends, amounts = self._session, self._session.rules.lends(), self._held_by(unit)
         for account in session.accounts.queues[unit.job.queue].ancestry:
             claims = [claim for claim in self._settled if account in claim.claim.job.queue.ancestry]
             reclaims = any(c.claim.entitlement.action == "reclaim" and c.claim.job.queue is account for c in claims)
@@ -233,10 +235,30 @@ class _Sparing:
         return not any(self._rests_on(other, unit) for other in self._settled if other is not settled)
 
     def _rests_on(self, settled: Settled, unit: Unit) -> bool:
-        """Whether the claim was made by the share that its namespace had without the unit."""
+        """Whether the claim was made by the share that its namespace had without the unit, and would not be with it.
+        Where priority comes first, shares decide nothing about victims of lower priority.
+        """
         job = settled.claim.job
-        same = job.queue.name == unit.job.queue and job.namespace == unit.job.namespace
-        return same and any(other.job.namespace != job.namespace for other in settled.units)
+        if job.queue.name != unit.job.queue or job.namespace != unit.job.namespace:
+            return False
+        taken_by_share = {
+            other.job.namespace
+            for other in settled.units
+            if other.job.namespace != job.namespace and not (self._priority_first and other.priority < job.priority)
+        }
+        if not taken_by_share:
+            return False
+        accounts, amounts = self._session.accounts, self._held_by(unit)
+        mine = _weighted_share(accounts, job.account, amounts)
+        theirs = [_weighted_share(accounts, accounts.of(job.queue, namespace), []) for namespace in taken_by_share]
+        return mine > min(theirs)
+
+    def _held_by(self, unit: Unit) -> Amounts:
+        amounts: Amounts = []
+        for task in unit.tasks:
+            add(amounts, task.shape.vector)
+            add(amounts, self._session.nodes.devices.kinds(task))
+        return amounts
 
     def _keep(self, unit: Unit) -> None:
         session, keys = self._session, {task.key for task in unit.tasks}
@@ -249,3 +271,7 @@ class _Sparing:
 
 def _exceeds(account: QueueAccount, amounts: Amounts, limit: Amounts) -> bool:
     return any(amount and account.allocated[row] + amount > limit[row] for row, amount in enumerate(amounts))
+
+
+def _weighted_share(accounts: SessionAccounts, account: NamespaceAccount, more: Amounts) -> int:
+    return share(plus(account.allocated, more), accounts.share_total, account.weight, PODS)
