@@ -107,6 +107,14 @@ def test_a_gang_with_two_places_on_one_node_does_not_either():
     assert (bound(found), set(nominations(found))) == ({}, {"g-0", "g-1"})
 
 
+def test_what_is_free_is_that_of_the_claimant_whose_victims_went_first():
+    """The later claimant has a higher priority, and its own victim is still terminating."""
+    first = nominated(waiting("first", cpu=1, priority=5), "n1", since=DAY - 60)
+    later = nominated(waiting("later", cpu=1, priority=9), "n1", since=DAY - 30)
+    found = plan(make.node("n1", cpu=2), leaving("victim"), first, later, policy=acting("enqueue", "allocate"))
+    assert (bound(found), nominations(found)) == ({"first": "n1"}, {"later": "n1"})
+
+
 def test_a_host_port_that_was_freed_for_a_claimant_is_its_own():
     group = make.group("g", minimum=2, created=0)
     pods = [

@@ -6,7 +6,7 @@ are bound. What is left stands as it did.
 
 from __future__ import annotations
 
-from fairway.clock import SECOND
+from fairway.clock import SECOND, Micros
 from fairway.scheduler.framework.candidates import admission
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.reservations import TaskReservation
@@ -37,7 +37,7 @@ def resume(session: Session, ending: Broken | None = None) -> None:
     jobs = sorted(reservations.awake_jobs.values(), key=lambda job: _rank(session, job))
     _lose_capacity(session, jobs)
     _keep_limit(session, jobs)
-    for job in jobs:
+    for job in sorted(jobs, key=lambda job: _nominated_since(session, job)):
         _settle(session, job)
     if session.state.broken_gangs:
         keep_for_broken(session)
@@ -52,6 +52,14 @@ def broken(session: Session) -> Broken:
 def _rank(session: Session, job: JobRun) -> tuple[object, ...]:
     since = min((reservation.since for reservation in session.reservations.of(job)), default=0)
     return -job.priority, since, job.job.order
+
+
+def _nominated_since(session: Session, job: JobRun) -> tuple[int, Micros]:
+    """Those that pods were evicted for come first, the longest nominated before others: what is free on a node by now
+    was left by the pods that were evicted first, and a later claimant waits for its own, whatever its priority.
+    """
+    since = [each.since for each in session.reservations.of(job) if each.state is TaskState.PIPELINED]
+    return (0, min(since)) if since else (1, 0)
 
 
 def _lose_capacity(session: Session, jobs: list[JobRun]) -> None:
