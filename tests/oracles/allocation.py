@@ -21,6 +21,7 @@ from fairway.api.kinds import ApiObject
 from fairway.api.policy import ActionConfig, Policy
 from oracles.admission import Admission
 from oracles.cluster import Amounts, Cluster, Job, Task, add_up
+from oracles.lending import Borrowing
 from oracles.places import Places
 from oracles.queues import Queues
 
@@ -29,12 +30,14 @@ PLACED, NOT_ALLOWED, NO_ROOM = "placed", "not allowed", "no room"
 
 def plan_bindings(objects: Iterable[ApiObject], policy: Policy) -> list[tuple[str, str]]:
     """Who would be bound where, in the order decided."""
-    return Allocation(Cluster(objects), policy).run()
+    things = list(objects)
+    return Allocation(Cluster(things), policy, things).run()
 
 
 class Allocation:
-    def __init__(self, cluster: Cluster, policy: Policy) -> None:
+    def __init__(self, cluster: Cluster, policy: Policy, objects: Iterable[ApiObject]) -> None:
         self._cluster = cluster
+        self.borrowing = Borrowing(objects, cluster)
         self._policy = policy
         self._places = Places(cluster, policy)
         self.queues = Queues(cluster, policy, _total(cluster, self._places, policy))
@@ -69,9 +72,9 @@ class Allocation:
         while next_in_class:
             job = min(next_in_class, key=lambda job: self.key(job, next_in_class))
             bound = len(self._bindings)
-            was_new = not _has_started(job)
+            was_new = not has_started(job)
             result = self._step(job, lending)
-            gang = self._broken_before(job, next_in_class) if was_new and result is PLACED else None
+            gang = self.broken_before(job, next_in_class) if was_new and result is PLACED else None
             if gang is not None:
                 self._take_back(job, bound)
                 job, result = gang, self._step(gang, lending)
@@ -82,7 +85,7 @@ class Allocation:
                 deferred.append(job)
         return deferred
 
-    def _broken_before(self, job: Job, next_in_class: list[Job]) -> Job | None:
+    def broken_before(self, job: Job, next_in_class: list[Job]) -> Job | None:
         """5.5: of the gangs that lost pods, the one that goes before a job that has not started."""
         found = [
             gang
@@ -94,6 +97,8 @@ class Allocation:
     def _step(self, job: Job, lending: bool) -> str:
         if job.is_ready():
             return self._grow(job, lending)
+        if lending and not self.may_borrow(job, _missing(job), together=True):
+            return NOT_ALLOWED
         bound = len(self._bindings)
         allowed = True
         for role, least in sorted(job.roles.items()):
@@ -108,11 +113,17 @@ class Allocation:
         """One task: the first that is allowed and fits."""
         allowed = True
         for task in job.waiting():
-            if not self.queues.allows(job, task, 1, lending):
+            if not self.queues.allows(job, task, 1, lending) or (
+                lending and not self.may_borrow(job, [task], together=False)
+            ):
                 allowed = False
             elif self._put(task):
                 return PLACED
         return NO_ROOM if allowed else NOT_ALLOWED
+
+    def may_borrow(self, job: Job, tasks: list[Task], *, together: bool) -> bool:
+        line = [queue.name for queue in self.queues.line(job.queue)]
+        return self.borrowing.allows(job, tasks, line, together=together)
 
     def _place(self, job: Job, missing: int, role: str | None, lending: bool) -> bool:
         """Place what is missing of a role, or at all; False if not all that was tried was allowed."""
@@ -207,15 +218,19 @@ def _runs(tasks: list[Task]) -> list[list[Task]]:
     return runs
 
 
-def _has_started(job: Job) -> bool:
+def _missing(job: Job) -> list[Task]:
+    """What makes up the minimum; where roles have minimums, all that wait."""
+    return job.waiting() if job.roles else job.waiting()[: max(0, job.minimum - job.ready_tasks())]
+
+
+def has_started(job: Job) -> bool:
     return any(task.holds or task.ready for task in job.tasks)
 
 
 def _was_held(gang: Job) -> bool:
     """Whether pods of the gang that were placed had what each of its missing pods requests."""
     before = [task for task in gang.tasks if task.node or task.finished]
-    waiting = gang.waiting() if gang.roles else gang.waiting()[: max(0, gang.minimum - gang.ready_tasks())]
-    for task in waiting:
+    for task in _missing(gang):
         like = [other for other in before if other.role == task.role] or before
         if not any(_is_within(task.request, other.request) for other in like):
             return False

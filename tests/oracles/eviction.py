@@ -19,7 +19,7 @@ from fairway.api.arguments import EvictionArguments
 from fairway.api.kinds import ApiObject
 from fairway.api.nodes import Node
 from fairway.api.policy import Policy
-from oracles.allocation import Allocation
+from oracles.allocation import Allocation, has_started
 from oracles.cluster import Amounts, Cluster, Job, Task, add_up
 from oracles.entitlement import Preempt, Reclaim, World
 from oracles.places import Places
@@ -80,7 +80,9 @@ class Evicting:
         self.cluster = Cluster(objects)
         self.policy = policy
         self.now = now
-        self.allocation = Allocation(self.cluster, policy)
+        drf = policy.plugin("drf")
+        self._priority_first = drf is not None and getattr(drf.arguments, "priority_first", False)
+        self.allocation = Allocation(self.cluster, policy, objects)
         self.queues = self.allocation.queues
         self.places = _After(self.cluster, policy)
         self.world = World(self.cluster, policy, self.queues)
@@ -118,6 +120,8 @@ class Evicting:
             waiting = [job for job in waiting if self._is_below(job.queue)]
         while waiting:
             job = min(waiting, key=lambda job: self.allocation.key(job, waiting))
+            if not has_started(job):
+                job = self.allocation.broken_before(job, waiting) or job
             if not self._serve(job, action, arguments) or not (job.waiting() and self._is_ready(job)):
                 waiting.remove(job)
 
@@ -152,6 +156,8 @@ class Evicting:
         going = sum(len(unit.tasks) for unit in units)
         if most is not None and len(self.gone) + going > most:
             return False
+        if not self.allocation.may_borrow(job, tasks, together=not job.is_ready()) and self._borrows(job, tasks, units):
+            return False
         self.made.append(Made(job, action, tasks, units, dict(places)))
         for unit in units:
             self.protections.spend(unit.tasks)
@@ -161,6 +167,18 @@ class Evicting:
         for task, node in places:
             task.node = node
         return True
+
+    def _borrows(self, job: Job, tasks: list[Task], units: list[Unit]) -> bool:
+        """Whether a queue has more than it deserves, in what the tasks request, with them and without the units."""
+        gained = add_up(task.request for task in tasks)
+        for queue in self.queues.line(job.queue) if self.queues.shares_out() else ():
+            held, deserved = self.queues.held(queue), self.queues.deserved(queue.name)
+            lost = add_up(unit.held() for unit in units if queue in self.queues.line(unit.job.queue))
+            for name, amount in gained.items():
+                most = deserved.get(name, 1 << 100 if name == "pods" else 0)
+                if amount and held.get(name, 0) - lost.get(name, 0) + amount > most:
+                    return True
+        return False
 
     def _find(
         self, job: Job, tasks: list[Task], entitlement: Preempt | Reclaim, arguments: EvictionArguments
@@ -294,6 +312,9 @@ class Evicting:
                     return False
         for other in self.made:
             same = (other.job.queue, other.job.namespace) == (unit.job.queue, unit.job.namespace)
-            if other is not made and same and any(u.job.namespace != other.job.namespace for u in other.units):
+            by_share = [u for u in other.units if u.job.namespace != other.job.namespace]
+            if self._priority_first:  # shares decide nothing about victims of lower priority
+                by_share = [u for u in by_share if u.job.priority >= other.job.priority]
+            if other is not made and same and by_share:
                 return False
         return True

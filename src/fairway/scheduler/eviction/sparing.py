@@ -22,21 +22,18 @@ from numpy.typing import NDArray
 
 from fairway.scheduler.eviction.blockers import passes_now
 from fairway.scheduler.eviction.claim import Place, Settled
-from fairway.scheduler.eviction.entitlement import plus
 from fairway.scheduler.eviction.evict import charge_off
 from fairway.scheduler.eviction.placing import place
 from fairway.scheduler.eviction.together import Nominee, PlacesTogether
 from fairway.scheduler.eviction.units import Unit
-from fairway.scheduler.framework.accounts import NamespaceAccount, QueueAccount, share
+from fairway.scheduler.framework.accounts import QueueAccount
 from fairway.scheduler.framework.hooks import EntitledBy
 from fairway.scheduler.framework.job_run import grouped
-from fairway.scheduler.framework.queue_accounts import SessionAccounts
 from fairway.scheduler.framework.reservations import TaskReservation
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.framework.statement import Statement
 from fairway.state.jobs import Task, TaskState
 from fairway.state.queues import Amounts, add
-from fairway.state.tables import PODS
 
 
 def spare_needless(session: Session) -> None:
@@ -235,23 +232,15 @@ class _Sparing:
         return not any(self._rests_on(other, unit) for other in self._settled if other is not settled)
 
     def _rests_on(self, settled: Settled, unit: Unit) -> bool:
-        """Whether the claim was made by the share that its namespace had without the unit, and would not be with it.
-        Where priority comes first, shares decide nothing about victims of lower priority.
+        """Whether the claim was made by the share that its namespace had without the unit. Where priority comes first,
+        shares decide nothing about victims of lower priority.
         """
         job = settled.claim.job
-        if job.queue.name != unit.job.queue or job.namespace != unit.job.namespace:
-            return False
-        taken_by_share = {
-            other.job.namespace
+        same = job.queue.name == unit.job.queue and job.namespace == unit.job.namespace
+        return same and any(
+            other.job.namespace != job.namespace and not (self._priority_first and other.priority < job.priority)
             for other in settled.units
-            if other.job.namespace != job.namespace and not (self._priority_first and other.priority < job.priority)
-        }
-        if not taken_by_share:
-            return False
-        accounts, amounts = self._session.accounts, self._held_by(unit)
-        mine = _weighted_share(accounts, job.account, amounts)
-        theirs = [_weighted_share(accounts, accounts.of(job.queue, namespace), []) for namespace in taken_by_share]
-        return mine > min(theirs)
+        )
 
     def _held_by(self, unit: Unit) -> Amounts:
         amounts: Amounts = []
@@ -271,7 +260,3 @@ class _Sparing:
 
 def _exceeds(account: QueueAccount, amounts: Amounts, limit: Amounts) -> bool:
     return any(amount and account.allocated[row] + amount > limit[row] for row, amount in enumerate(amounts))
-
-
-def _weighted_share(accounts: SessionAccounts, account: NamespaceAccount, more: Amounts) -> int:
-    return share(plus(account.allocated, more), accounts.share_total, account.weight, PODS)

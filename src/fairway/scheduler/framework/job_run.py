@@ -119,6 +119,14 @@ class JobRun:
         """The tasks that had no place when the session began."""
         return self._tasks
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether it has its minimum, and that of each role."""
+        roles = self.role_ready
+        return self.ready >= self.minimum and (
+            roles is None or all(roles.get(role, 0) >= least for role, least in self.job.role_minimums)
+        )
+
     def order_tasks(self, tasks: list[Task]) -> None:
         """Give the waiting tasks another order than the default one."""
         self._tasks = tasks

@@ -105,7 +105,7 @@ class Order:
             return
         for job in jobs:
             self._namespace(job.account).heap.append((keys.job_key(job), job))
-            if job.started and job.job.broken and is_repaired_by(job.job, missing_of(job)):
+            if job.started and job.job.broken and not job.is_whole and is_repaired_by(job.job, missing_of(job)):
                 self._broken.setdefault(job.queue, []).append(job)
         self._settle(self._root)
 
