@@ -33,9 +33,14 @@ def broken(*lost: Any, scheduled: Any = "", at: int = 0, queue: str = "default",
     """A gang of two in namespace a: one pod runs on n1, the other is among `lost`, or nowhere."""
     group: Any = make.group("g", "a", minimum=2, created=0, phase="Running", queue=queue)
     if scheduled:
-        told = Condition("Scheduled", scheduled, "", "", to_datetime(BEGIN + at * SECOND))
-        group = replace(group, status=replace(group.status, conditions=(told,)))
+        status: Any = group.status
+        told = make_condition(scheduled, at)
+        group = replace(group, status=replace(status, conditions=(told,)))
     return [group, running("g-0", "n1", cpu=1, namespace="a", group="g", **rest), *lost]
+
+
+def make_condition(scheduled: Any, at: int) -> Condition:
+    return Condition("Scheduled", scheduled, "", "", to_datetime(BEGIN + at * SECOND))
 
 
 def recreated(created: int = 0, **rest: Any) -> Any:
