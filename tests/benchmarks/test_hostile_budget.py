@@ -234,7 +234,7 @@ def test_a_namespace_brings_so_many_terms_over_other_namespaces_and_no_more() ->
     many = objects("pod anti-affinity", MAX_WIDE_TERMS + 5)
     state = state_with(*many)
     warnings = decide(state, POLICY, make.NOW).warnings
-    assert sum("is set aside: namespace hostile has more than 64" in warning for warning in warnings) == 5
+    assert sum("is set aside: namespace hostile has more than 32" in warning for warning in warnings) == 5
     state.apply(Deleted(many[0]))
     state.apply(Upserted(many[-1]))
     warnings = decide(state, POLICY, make.NOW + 1).warnings

@@ -145,8 +145,18 @@ def test_claims_whose_selectors_take_long_delay_no_pod_of_another(installed: Con
 
         eventually(lambda: "scheduling budget" in reason("loops-11"))
         cycles = live.cycles
-        cluster.pod("good")
-        eventually(lambda: cluster.places()["good"] != "")
+        innocent = f"{cluster.namespace[:40]}-innocent"
+        cluster.make("/api/v1/namespaces", {"metadata": {"name": innocent}})
+        spec = {
+            "schedulerName": cluster.scheduler,
+            "nodeSelector": {"test": cluster.namespace},
+            "containers": [{"name": "c", "image": "i"}],
+        }
+        path = f"/api/v1/namespaces/{innocent}/pods"
+        path += "/" + cluster.make(path, {"metadata": {"name": "good"}, "spec": spec})["metadata"]["name"]
+        eventually(lambda: installed.call("GET", path)["spec"].get("nodeName"))
         assert live.cycles - cycles < 100
         assert cluster.places()["loops-11"] == "", "it still waits"
+        cluster.pod("own")
+        eventually(lambda: cluster.places()["own"] != "", "pods of the same namespace have their turns")
         assert live.logged(MISTAKE) == []

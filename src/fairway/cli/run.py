@@ -48,7 +48,7 @@ Examples:
     type=int,
     metavar="UNITS",
     help="Maximum cost of one namespace in a scheduling cycle, in units of about a microsecond; 0 for no limit.  "
-    "[default: 10000]",
+    "[default: 6000]",
 )
 @click.option("--column-memory", type=int, metavar="MIB", help="For kept scores of nodes, at most.  [default: 256]")
 @click.option("--gang-bind-timeout", type=float, metavar="SECONDS", help="For a gang to be completed.  [default: 60]")

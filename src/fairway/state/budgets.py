@@ -15,7 +15,7 @@ from typing import Any
 
 from fairway.clock import Micros
 
-SCHEDULING_BUDGET = 10_000
+SCHEDULING_BUDGET = 6_000
 """Units of one cycle, where a scheduler runs on a cluster."""
 LEAST = 500
 """Units of a namespace in one cycle, however many namespaces have more to do than their part."""
@@ -38,6 +38,7 @@ class NamespaceBudgets:
         self.waited: dict[Any, None] = {}
         """What was put off in the last cycle of another moment, in order: it comes first."""
         self._put_off: dict[Any, None] = {}
+        self._put_last: dict[Any, None] = {}
 
     def open(self, now: Micros) -> CycleBudget | None:
         """The budget of a cycle; None if there are no limits."""
@@ -45,7 +46,7 @@ class NamespaceBudgets:
             return None
         if now != self._now:
             self._begin(now, self.limit)
-        self._put_off = {}
+        self._put_off, self._put_last = {}, {}
         return CycleBudget(self, now, self._part, self._debts)
 
     def _begin(self, now: Micros, limit: int) -> None:
@@ -55,15 +56,16 @@ class NamespaceBudgets:
         }
         self._part = max(LEAST, limit // max(1, len(self._short)))
         self._now, self._spent, self._short = now, {}, set()
-        self.waited = self._put_off
+        self.waited = {**self._put_off, **self._put_last}
 
     def note(self, namespace: str, spent: int) -> None:
         """So much was spent in a cycle of this moment; the dearest of them counts."""
         if spent > self._spent.get(namespace, 0):
             self._spent[namespace] = spent
 
-    def put_off(self, thing: Any, namespace: str) -> None:
-        self._put_off[thing] = None
+    def put_off(self, thing: Any, namespace: str, *, last: bool = False) -> None:
+        """`last`: it has had its turn and is not finished."""
+        (self._put_last if last else self._put_off)[thing] = None
         self._short.add(namespace)
 
 
@@ -115,7 +117,7 @@ class CycleBudget:
             found = self._purses[namespace] = NamespacePurse(self._budgets, namespace, self._now, opening)
         return found
 
-    def put_off(self, thing: Any, namespace: str) -> None:
+    def put_off(self, thing: Any, namespace: str, *, last: bool = False) -> None:
         """Something is left for a later cycle."""
         self.deferred[thing] = None
-        self._budgets.put_off(thing, namespace)
+        self._budgets.put_off(thing, namespace, last=last)

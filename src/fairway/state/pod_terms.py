@@ -22,7 +22,7 @@ from fairway.api.meta import LabelSelector, LabelSelectorRequirement
 from fairway.errors import InputError
 from fairway.state.jobs import Task
 
-MAX_WIDE_TERMS = 64
+MAX_WIDE_TERMS = 32
 """That one namespace brings: terms over pods of other namespaces, or over all of its own."""
 
 CountColumn = NDArray[np.int32]

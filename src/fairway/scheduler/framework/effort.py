@@ -26,6 +26,8 @@ PLAIN = 10
 RESERVING = 5
 SEARCHING = 30
 """Looks at all nodes that a reservation, or a search for victims, takes."""
+SINGLE = 50
+"""The same for a shape that only one pod has: nothing that was computed before can be used for it."""
 EXPLAINING = 5
 """Times that explaining a template costs a look at it."""
 
@@ -72,11 +74,13 @@ class Effort:
                 return True
             if purse.spent == before:
                 purse.spend(PLAIN)
+            self.put_off(template, namespace, last=True)  # others of its namespace have their turn before it goes on
+            return False
         self.put_off(template, namespace)
         return False
 
-    def put_off(self, template: GangTemplate, namespace: str) -> None:
-        self._budget.put_off(template, namespace)
+    def put_off(self, template: GangTemplate, namespace: str, *, last: bool = False) -> None:
+        self._budget.put_off(template, namespace, last=last)
         self._admitted.discard(template)
         self.verdicts[template] = out_of_budget(namespace)
 
@@ -107,15 +111,15 @@ class Effort:
 
     def _cost(self, shape: Shape) -> int:
         nodes = self._nodes.snapshot.size
-        cost = PLAIN + nodes // 500
+        cost = PLAIN if shape.tasks > 1 else SINGLE + nodes // 20
         if shape.has_pod_rules:
             rules = shape.rules
             terms = len(rules.affinity) + len(rules.anti_affinity) + len(rules.preferred) + 2 * len(rules.spread)
-            cost += (60 + terms * (30 + nodes // 20)) if terms else 0  # not for terms of others that match it
+            cost += (100 + terms * (40 + nodes // 10)) if terms else 0  # not for terms of others that match it
         if shape.ports:
             cost += len(shape.ports) * (10 + nodes // 10)
         if shape.node_selector or shape.node_affinity is not None or shape.tolerations:
-            cost += (len(shape.node_selector) + len(shape.tolerations) + len(shape.key.node_affinity) // 50) // 2
+            cost += 3 * len(shape.node_selector) + len(shape.tolerations) + len(shape.key.node_affinity) // 30
         if shape.devices is not None:
             cost += self._nodes.devices.look_cost(shape)
         return cost

@@ -12,6 +12,8 @@ from fairway.state.labels import NAME_FIELD, requirement_holds
 from fairway.state.shapes import Shape
 from fairway.state.snapshot import WorkingCopy
 
+_MANY_VALUES = 8
+
 
 def tolerates(tolerations: Sequence[Toleration], taint: Taint) -> bool:
     return any(_tolerates(toleration, taint) for toleration in tolerations)
@@ -66,6 +68,10 @@ def required_affinity_column(shape: Shape, snapshot: WorkingCopy) -> BoolColumn 
 
 
 def _holds(requirement: NodeSelectorRequirement) -> Callable[[str | None], bool]:
+    if requirement.operator in ("In", "NotIn") and len(requirement.values) > _MANY_VALUES:
+        # Asked of every distinct value of the key: a tuple would be searched once for each of them.
+        values, is_in = frozenset(requirement.values), requirement.operator == "In"
+        return lambda value: (value is not None and value in values) is is_in
     return lambda value: requirement_holds(requirement, value)
 
 
