@@ -174,3 +174,31 @@ def test_pods_that_are_allocated_reserved_and_waiting_are_counted_apart(
     assert "big-1 on" not in shown.out
     found = json.loads(fairway(*given, "-o", "json").out)
     assert (found["allocated"], found["reserved"], found["waiting"], found["minimum"]) == (1, reserved, waiting, 3)
+
+
+@pytest.mark.parametrize(
+    ("restarted", "now", "text"),
+    [
+        (0, 60, "stopped 3 times, protected until 2026-01-01T00:08:00Z"),
+        (0, 600, "stopped 3 times, was protected until 2026-01-01T00:08:00Z"),
+        (None, 60, "stopped 3 times; protected for 480 s from its next start"),
+    ],
+    ids=["running", "no longer", "pending"],
+)
+def test_how_often_it_was_stopped_and_until_when_it_is_protected(
+    fairway: Fairway, tmp_path: Path, restarted: int | None, now: int, text: str
+) -> None:
+    pod = make.pod("g-0", group="g", cpu=9) if restarted is None else running("g-0", "n1", group="g", cpu=1, started=0)
+    group = make.group("g", created=0, phase="Running")
+    status: dict[str, Any] = {"stops": 3, "stoppedAt": "2025-12-31T23:59:00Z"}
+    status |= {} if restarted is None else {"restartedAt": make.at(restarted)}
+    reference = {"kind": "PodGroup", "name": "g", "uid": group.metadata.uid}
+    record = make.made("EvictionRecord", "g", "default", spec={"jobRef": reference}, status=status)
+    things = [make.manifest(thing) for thing in (make.node("n1", cpu=4), group, pod, record)]
+    (tmp_path / "cluster.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": things}))
+    said = fairway("explain", "default/g", "-f", str(tmp_path / "cluster.json"), "--now", make.at(now))
+    assert text in " ".join(said.out.split())
+    document = json.loads(
+        fairway("explain", "default/g", "-f", str(tmp_path / "cluster.json"), "--now", make.at(now), "-o", "json").out
+    )
+    assert (document["stopped"]["stops"], document["stopped"]["text"]) == (3, text)

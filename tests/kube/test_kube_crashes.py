@@ -218,6 +218,38 @@ def test_K14_a_stop_is_counted_once_wherever_the_scheduler_ends(
     assert cluster.places() == {"g-0": "n", "g-1": "n", "next": ""}
 
 
+def test_a_record_whose_answer_was_lost_is_read_and_counts_once(cluster: Cluster, killed: KilledOnce) -> None:
+    records = f"/apis/fairway.dev/v1alpha1/namespaces/{cluster.namespace}/evictionrecords"
+    name = f"{cluster.namespace}-high"
+    cluster.make("/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": name}, "value": 1000})
+    cluster.node("n", cpu=1)
+    gang(cluster, "g", 1)
+    killed.run.start()
+    eventually(lambda: all(cluster.places().values()), "the gang is placed")
+    cluster.runs("g-0")
+    killed.at("/evictionrecords", "lost")
+    cluster.pod("high", priorityClassName=name)
+    eventually(lambda: cluster.places() == {"high": "n"}, "the claimant has the node")
+    assert _only(cluster, records)["status"]["stops"] == 1
+    assert ("GET", f"{records}/g") in {(one.method, one.path) for _, one in killed.proxy.asked}
+
+
+def test_a_record_that_is_a_week_old_is_deleted(cluster: Cluster, killed: KilledOnce) -> None:
+    """Its job is gone, and no garbage collector runs here."""
+    records = f"/apis/fairway.dev/v1alpha1/namespaces/{cluster.namespace}/evictionrecords"
+    reference = {"kind": "PodGroup", "name": "gone", "uid": "gone"}
+    for name, stopped in (("gone", "2020-01-01T00:00:00Z"), ("fresh", "2100-01-01T00:00:00Z")):
+        status = {"stops": 2, "stoppedAt": stopped, "victims": [{"pod": "gone-0", "uid": "gone-0"}]}
+        body = {"metadata": {"name": name}, "spec": {"jobRef": {**reference, "name": name}}, "status": status}
+        head = {"apiVersion": "fairway.dev/v1alpha1", "kind": "EvictionRecord"}
+        cluster.plane.call("POST", records, {**head, **body}, user="scheduler")
+    killed.run.start()
+    cluster.node("n", cpu=1)
+    cluster.pod("p")
+    eventually(lambda: cluster.places() == {"p": "n"})
+    eventually(lambda: [one["metadata"]["name"] for one in cluster.get(records)["items"]] == ["fresh"])
+
+
 def _message(cluster: Cluster, name: str) -> str:
     found = cluster.get(f"{cluster.pods}/{name}")["status"].get("conditions", ())
     return next((one.get("message", "") for one in found if one["type"] == "PodScheduled"), "")
