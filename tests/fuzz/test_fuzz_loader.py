@@ -62,6 +62,27 @@ def test_bytes_of_manifests(seed: int, tmp_path: Path) -> None:
         check(["plan", "-f", str(file), "--all-pods", "--now", NOW], file, spoiled_bytes(data, random))
 
 
+ALMOST = [
+    "1", '"a"', "null", "[1]", "{}", '"\\x"', '"\\ud800"', '"\x01"', "01", "-", "1.", ".5", "1e", "NaN", "-Infinity",
+    "tru", '{"a" 1}',
+    '{"a":1,}', "[1,]", "{1:2}", "'a'", '"\\u12"', "9" * 5000, "1e999", "-0",
+    '{"name":"\\x"}', '"unended', "[1 2]", '[{"kind":"Pod"} {}]',
+]  # fmt: skip
+"""Values of JSON, and texts that a decoder may take for one until it has read them to the end."""
+PLACES = [
+    "%s", "%s %s", "[%s]", "[%s %s]", '{"kind":"Pod","apiVersion":"v1","metadata":%s}',
+    '{"kind":"List","apiVersion":"v1","items":[%s]}', '{"kind":"List","apiVersion":"v1","items":%s}',
+    '{"kind":"List","apiVersion":"v1","items":[{"kind":"Pod","apiVersion":"v1","metadata":%s}]}',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_text_that_is_almost_json(place: str, tmp_path: Path) -> None:
+    file = tmp_path / "x.json"
+    for text in ALMOST:
+        check(["plan", "-f", str(file), "--all-pods"], file, place.replace("%s", text).encode())
+
+
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("command", ["plan", "place", "classes", "explain"])
 def test_values_of_manifests(command: str, seed: int, tmp_path: Path) -> None:

@@ -1,10 +1,13 @@
 """Drives the sandbox's demo in steps, as a process that may be killed at any moment: `python -m support.soak`.
 
-It prints the simulated day each time another twentieth of a day has passed, with the processor time since the last one.
+Each time another twentieth of a day has passed, it prints the simulated day, the processor time since the last line,
+and the KiB of memory that it has.
 """
 
+import resource
 import sys
 import time
+from pathlib import Path
 
 from fairway.app.sandbox.engine import Sandbox, create
 from fairway.app.sandbox.store import Store
@@ -34,9 +37,14 @@ def drive(path: str, step: int, days: float) -> None:
         while not sandbox.advance(due):
             pass
         if sandbox.now - said >= DAY // 20:
-            print((sandbox.now - start) / DAY, time.process_time() - used, flush=True)  # noqa: T201
+            print((sandbox.now - start) / DAY, time.process_time() - used, _memory(), flush=True)  # noqa: T201
             said, used = sandbox.now, time.process_time()
     sandbox.close()
+
+
+def _memory() -> int:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize() // 1024
 
 
 if __name__ == "__main__":

@@ -252,9 +252,10 @@ def _json_documents(source: Source) -> Iterator[Document]:
         raise JsonProblem(1, "the file is empty, expected a JSON object")
     try:
         value = _JsonValue(text)
-        value.head()
-        yield _JsonDocument(source.name, value, start, len(text), lines)
-        return
+        if value.head() is not None:
+            yield _JsonDocument(source.name, value, start, len(text), lines)
+            return
+        # Not an object: the decoder stopped at its first byte, and the rest may not be JSON at all.
     except RecursionError:
         raise JsonProblem(1, TOO_DEEP) from None
     except msgspec.DecodeError:
