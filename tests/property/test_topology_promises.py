@@ -51,7 +51,8 @@ def gangs(draw: st.DrawFn) -> list[Gang]:
 
 
 def objects_of(machines: list[Machine], gangs: list[Gang]) -> list[ApiObject]:
-    objects = [make.node(m.name, cpu=m.free, labels=dict(m.domains)) for m in machines]
+    # A rack's label says which of its zone it is: only with the zone it is a domain.
+    objects = [make.node(m.name, cpu=m.free, labels={key: m.domains[key][-1] for key in m.domains}) for m in machines]
     for order, gang in enumerate(gangs):
         name = f"kueue.x-k8s.io/podset-{'required' if gang.hard else 'preferred'}-topology"
         notes = {name: gang.levels[0]}

@@ -85,8 +85,8 @@ def test_a_task_larger_than_every_node_is_never_reserved_for_and_says_so():
     found = plan(full(), waiting("giant", cpu=5), policy=reserving())
     assert reservations(found) == {}
     assert (
-        notes(found, "giant")
-        == "0/1 nodes fit: 1 insufficient cpu; nothing is reserved: default/giant is larger than every node"
+        notes(found, "giant") == "a pod needs 4 cpu; the largest node has 2; now 0/1 nodes fit: 1 insufficient cpu; "
+        "no node is reserved for it: default/giant is larger than every node"
     )
 
 

@@ -105,7 +105,7 @@ class TestHard:
         job[1] = pod("g-0", node="a1-n0", cpu=4, spec={"schedulingGroup": {"podGroupName": "g"}})
         assert racks(plan(cluster(a1=3, b1=9), job, policy=policy()), "g") == ["a1"]
         seen = waiting(plan(cluster(a1=2, b1=9), job, policy=policy()))["g"]
-        assert seen.message == f"its other pods are in a1 of {RACK}, which can take 1 of the 2 more pods it needs"
+        assert seen.message == f"its other pods are in a/a1 of {RACK}, which can take 1 of the 2 more pods it needs"
 
     def test_pods_above_the_minimum_stay_with_the_others(self) -> None:
         job = gang("g", 5, HARD, minimum=2)
@@ -267,3 +267,65 @@ class TestGroupsOfKubernetes:
         pods = [pod(f"g-{i}", cpu=4, labels={"scheduling.x-k8s.io/pod-group": "g"}) for i in range(3)]
         assert bound(plan(cluster(a1=2), group, pods, policy=policy())) == {}
         assert len(bound(plan(cluster(a1=3), group, pods, policy=policy()))) == 3
+
+
+class TestPaths:
+    """A domain is a path of labels from the highest level to its own."""
+
+    NODES = tuple(
+        node(f"{zone}-{rack}", cpu=4, labels={ZONE: zone, RACK: rack}) for zone in "ab" for rack in ("r1", "r2")
+    )
+
+    def test_racks_of_one_name_in_two_zones_are_two_racks(self):
+        found = plan(self.NODES, kube("g", 2), policy=policy())
+        assert bound(found) == {}, "no rack has two nodes, though two nodes are in a rack r1"
+        assert len(bound(plan(self.NODES, kube("g", 2, key=ZONE), policy=policy()))) == 2
+
+    def test_without_levels_in_the_policy_a_label_stands_for_itself(self):
+        assert len(bound(plan(self.NODES, kube("g", 2), policy=policy(levels=[])))) == 2
+
+    def test_a_soft_request_prefers_the_true_rack(self):
+        notes = {"kueue.x-k8s.io/podset-preferred-topology": RACK}
+        both = [*self.NODES, node("b-r1x", cpu=4, labels={ZONE: "b", RACK: "r1"})]
+        group = [made("PodGroup", "g", "default", metadata={"annotations": notes}, spec={"minMember": 2})]
+        pods = [pod(f"g-{i}", group="g", cpu=4) for i in range(2)]
+        assert sorted(bound(plan(both, group, pods, policy=policy())).values()) == ["b-r1", "b-r1x"]
+
+
+class TestWhatCannotBeHonoured:
+    """A job waits with a reason rather than be placed without what it asks for."""
+
+    def waits(self, *objects):
+        (row,) = waiting(plan(cluster(a1=2), *objects, policy=policy())).values()
+        assert row.reason == "TopologyNotSupported"
+        return row.message
+
+    def test_sub_groups(self):
+        spec = {"subGroupPolicy": [{"name": "workers", "subGroupSize": 2}]}
+        assert self.waits(gang("g", 2, spec)) == (
+            "spec.subGroupPolicy of its PodGroup is not supported yet; the job waits rather than be placed without it"
+        )
+
+    @pytest.mark.parametrize("name", ["podset-slice-required-topology", "podset-slice-size"])
+    def test_slices(self, name):
+        notes = {f"kueue.x-k8s.io/{name}": "2", "kueue.x-k8s.io/podset-required-topology": RACK}
+        pods = [pod(f"g-{i}", owner="Job/g", cpu=1, annotations=notes) for i in range(2)]
+        assert f"the annotation kueue.x-k8s.io/{name} is not supported yet" in self.waits(pods)
+
+    def test_a_tier_by_name(self):
+        spec = {"networkTopology": {"mode": "hard", "highestTierName": "rack"}}
+        assert "no HyperNode has the tierName 'rack'" in self.waits(gang("g", 2, spec))
+
+        def hyper(name, tier, tier_name, *members):
+            listed = [{"type": "Node", "selector": {"exactMatch": {"name": member}}} for member in members]
+            return made("HyperNode", name, spec={"tier": tier, "tierName": tier_name, "members": listed})
+
+        nodes = [node(f"n{i}", cpu=4) for i in range(4)]
+        tiers = [
+            hyper("s0", 1, "rack", "n0"),
+            hyper("s1", 1, "rack", "n1"),
+            hyper("s2", 2, "block", "n0", "n1", "n2", "n3"),
+        ]
+        assert bound(plan(nodes, tiers, gang("g", 2, spec), policy=policy())) == {}
+        wider = {"networkTopology": {"mode": "hard", "highestTierName": "block"}}
+        assert len(bound(plan(nodes, tiers, gang("g", 2, wider), policy=policy()))) == 2

@@ -76,6 +76,8 @@ class NetworkTopology(ApiStruct, frozen=True):
 
     mode: Literal["hard", "soft"] = "hard"
     highest_tier_allowed: Positive | None = None
+    highest_tier_name: str = ""
+    """The same by the name that the HyperNodes of that tier give it."""
 
 
 class TopologyConstraint(ApiStruct, frozen=True):
@@ -84,8 +86,14 @@ class TopologyConstraint(ApiStruct, frozen=True):
     key: str
 
 
+class SubGroupPolicy(ApiStruct, frozen=True):
+    """Volcano's: parts of a group that are placed together. They are read only to say that they are not supported."""
+
+    name: str = ""
+
+
 class PodGroupSpec(ApiStruct, frozen=True):
-    """What follows `network_topology` is said by PodGroups of other APIs, which are read into this one."""
+    """What follows `sub_group_policy` is said by PodGroups of other APIs, which are read into this one."""
 
     min_member: Count = 1
     min_task_member: dict[str, Count] = msgspec.field(default_factory=dict)
@@ -93,6 +101,7 @@ class PodGroupSpec(ApiStruct, frozen=True):
     queue: str = ""
     priority_class_name: str = ""
     network_topology: NetworkTopology | None = None
+    sub_group_policy: tuple[SubGroupPolicy, ...] = ()
     priority: Int32 | None = None
     topology: tuple[TopologyConstraint, ...] = ()
     evict_whole: bool = False

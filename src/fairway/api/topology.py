@@ -37,6 +37,7 @@ class HyperNodeMember(ApiStruct, frozen=True):
 
 class HyperNodeSpec(ApiStruct, frozen=True):
     tier: Positive = 1
+    tier_name: str = ""
     members: tuple[HyperNodeMember, ...] = ()
 
 

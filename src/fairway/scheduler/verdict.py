@@ -19,12 +19,14 @@ class Reason(StrEnum):
     QUEUE_NOT_LEAF = "QueueNotLeaf"
     NAMESPACE_NOT_ALLOWED = "NamespaceNotAllowed"
     SCHEDULING_GATED = "SchedulingGated"
+    TOPOLOGY_NOT_SUPPORTED = "TopologyNotSupported"
     GANG_TOO_FEW_PODS = "GangTooFewPods"
     NOT_ENQUEUED = "NotEnqueued"
     QUEUE_CAPABILITY = "QueueCapability"
     QUEUE_OVERUSED = "QueueOverused"
     BLOCKED = "Blocked"
     SCHEDULING_BUDGET = "SchedulingBudget"
+    NEVER_FITS = "NeverFits"
     CLASS_NOT_FOUND = "ClassNotFound"
     PREDICATE_FAILED = "PredicateFailed"
     DEVICE_UNAVAILABLE = "DeviceUnavailable"
@@ -78,8 +80,11 @@ def attach_limit(driver: str) -> str:
     return f"no more volumes of {driver} can be attached"
 
 
+UNTOLERATED = "untolerated taint "
+
+
 def untolerated(key: str, value: str) -> str:
-    return f"untolerated taint {key}={value}" if value else f"untolerated taint {key}"
+    return f"{UNTOLERATED}{key}={value}" if value else f"{UNTOLERATED}{key}"
 
 
 _SENTENCES: dict[str, tuple[str, str]] = {

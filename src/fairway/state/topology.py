@@ -11,6 +11,12 @@ from fairway.api.topology import HyperNode
 
 REQUIRED = "kueue.x-k8s.io/podset-required-topology"
 PREFERRED = "kueue.x-k8s.io/podset-preferred-topology"
+NOT_HONOURED = (
+    "kueue.x-k8s.io/podset-slice-required-topology",
+    "kueue.x-k8s.io/podset-slice-size",
+    "kueue.x-k8s.io/podset-group-name",
+)
+"""What a job asks for by one of these cannot be given yet: it waits rather than be placed anywhere."""
 
 
 class TopologyRequest(NamedTuple):
@@ -23,22 +29,30 @@ class TopologyRequest(NamedTuple):
     hard: bool
     keys: tuple[str, ...] = ()
     tier: int = 0
+    tier_name: str = ""
+    not_honoured: str = ""
+    """The field or annotation that cannot be honoured: the job waits."""
 
 
 def of_group(spec: PodGroupSpec) -> TopologyRequest | None:
     """What a group asks for: constraints of Kubernetes are hard, Volcano says which it means."""
+    if spec.sub_group_policy:
+        return TopologyRequest(True, not_honoured="spec.subGroupPolicy of its PodGroup")
     if spec.topology:
         return TopologyRequest(True, tuple(sorted({constraint.key for constraint in spec.topology})))
     network = spec.network_topology
     if network is None:
         return None
-    return TopologyRequest(network.mode == "hard", (), network.highest_tier_allowed or 0)
+    return TopologyRequest(network.mode == "hard", (), network.highest_tier_allowed or 0, network.highest_tier_name)
 
 
 def of_object(meta: ObjectMeta) -> TopologyRequest | None:
     """What Kueue's annotations on a pod or group ask for; required comes before preferred."""
     if not meta.annotations:
         return None
+    for name in NOT_HONOURED:
+        if meta.annotations.get(name):
+            return TopologyRequest(True, not_honoured=f"the annotation {name}")
     for name, hard in ((REQUIRED, True), (PREFERRED, False)):
         key = meta.annotations.get(name)
         if key:
@@ -47,9 +61,9 @@ def of_object(meta: ObjectMeta) -> TopologyRequest | None:
 
 
 def strictest(requests: Iterable[TopologyRequest | None]) -> TopologyRequest | None:
-    """Of what several pods ask for their job: what is hard first, then by name."""
+    """Of what several pods ask for their job: what cannot be honoured first, then what is hard, then by name."""
     found = [request for request in requests if request is not None]
-    return min(found, key=lambda request: (not request.hard, request), default=None)
+    return min(found, key=lambda request: (not request.not_honoured, not request.hard, request), default=None)
 
 
 class HyperNodes:
@@ -69,6 +83,11 @@ class HyperNodes:
     def delete(self, thing: HyperNode) -> None:
         self.generation += 1
         self._objects.pop(thing.metadata.name, None)
+
+    def tier_named(self, name: str) -> int | None:
+        """The tier that HyperNodes give this name; of several the highest."""
+        tiers = [thing.spec.tier for thing in self._objects.values() if thing.spec.tier_name == name]
+        return max(tiers, default=None)
 
     def by_name(self) -> dict[str, HyperNode]:
         return dict(sorted(self._objects.items()))

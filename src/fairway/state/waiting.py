@@ -121,6 +121,9 @@ class ClassKey(NamedTuple):
     """What the job itself says about when it starves."""
     sla_wait: Micros | None = None
     """How long the job may wait, as it says itself."""
+    made: bool = True
+    """Whether the group that its pods name exists."""
+    held: bool = False
 
 
 class PendingJob(NamedTuple):
@@ -301,7 +304,18 @@ class WaitingIndex:
         template = self._template(pending_job)
         template.users += 1
         override = starvation_override(job) if job.annotations else None
-        key = ClassKey(queue, job.namespace, job.priority, not job.alone, job.phase, valid, override, sla_wait(job))
+        key = ClassKey(
+            queue,
+            job.namespace,
+            job.priority,
+            not job.alone,
+            job.phase,
+            valid,
+            override,
+            sla_wait(job),
+            job.is_made,
+            job.held,
+        )
         order = job.order
         self._positions[job] = IndexPosition(template, key, order)
         not_admitted = key.phase not in ADMITTED_PHASES

@@ -16,6 +16,7 @@ from fairway.scheduler.placement.kernel import Kernel
 from fairway.scheduler.verdict import YES, Reason, Verdict, held_by_group
 from fairway.state.queues import ROOT_QUEUE, QueueTree
 from fairway.state.shapes import Shape
+from fairway.state.topology import TopologyRequest
 from fairway.state.waiting import ADMITTED_PHASES, EquivalenceClass, GangTemplate, PendingJob
 
 
@@ -32,6 +33,10 @@ def admission(session: Session, job: JobRun) -> Verdict:
         return Verdict(False, Reason.SCHEDULING_GATED, detail=held_by_group(job.key))
     if not job.job.is_made:
         return Verdict(False, Reason.NOT_ENQUEUED, detail=f"its PodGroup {job.key} does not exist")
+    if job.job.topology is not None:
+        verdict = _topology_verdict(session, job.job.topology)
+        if not verdict.ok:
+            return verdict
     verdict = session.rules.job_valid(job)
     if not verdict.ok:
         return verdict
@@ -39,6 +44,17 @@ def admission(session: Session, job: JobRun) -> Verdict:
     if not refused:
         return YES
     return refused.get(job.job, YES) if job.job_class is None else refused.get(job.job_class, refused.get(job.job, YES))
+
+
+def _topology_verdict(session: Session, request: TopologyRequest) -> Verdict:
+    """A job that asks for what cannot be given waits: placed anywhere, it would run without what it needs."""
+    if request.not_honoured:
+        why = f"{request.not_honoured} is not supported yet; the job waits rather than be placed without it"
+        return Verdict(False, Reason.TOPOLOGY_NOT_SUPPORTED, detail=why)
+    if request.tier_name and session.state.hyper_nodes.tier_named(request.tier_name) is None:
+        why = f"no HyperNode has the tierName {request.tier_name!r} that its networkTopology.highestTierName names"
+        return Verdict(False, Reason.TOPOLOGY_NOT_SUPPORTED, detail=why)
+    return YES
 
 
 def is_let_in(session: Session, job: JobRun) -> bool:

@@ -17,6 +17,7 @@ from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.framework.statement import Statement
 from fairway.scheduler.placement.node_view import NodeView
+from fairway.scheduler.report.never_fits import never_fits
 from fairway.scheduler.topology.domains import Domain, Domains, domains_text
 from fairway.scheduler.verdict import (
     RESERVED_TEXT,
@@ -58,9 +59,13 @@ class Why(NamedTuple):
     member: int
     domains: str = ""
     """What is said of domains, where the job must be in one."""
+    never: str = ""
+    """What it needs and the whole cluster does not have."""
 
     def message(self, member: str) -> str:
         text = self.report.text()
+        if self.never:
+            return f"{self.never}; now {text}"
         if self.domains:
             return self.domains if self.placed or self.report.fits else f"{self.domains}; {text}"
         if self.reason is Reason.WAITING_FOR_RELEASE:
@@ -108,7 +113,14 @@ def explain(session: Session, job: JobRun) -> Why:
     else:
         why = _explain(session, job) if job.runs else _explain_held(session, job)
     session.nodes.respect_planned_starts(None)
+    if why.reason in _MAY_BE_HOPELESS and why.placed < why.needed and job.runs and not job.ready:
+        never = never_fits(session, job)
+        return why._replace(reason=Reason.NEVER_FITS, never=never) if never else why
     return why
+
+
+_MAY_BE_HOPELESS = (Reason.INSUFFICIENT_RESOURCES, Reason.NODE_RESOURCE_RESERVED, Reason.GANG_NOT_READY)
+"""Reasons that are about amounts: only of these it is said whether time can help."""
 
 
 def _explain(session: Session, job: JobRun) -> Why:

@@ -57,9 +57,9 @@ class _EntryMaker:
         self._row, self.jobs = block
         self.run = waiting.run(self._row)
         reason, self._message, self._nodes = waiting.bare_reason(self._row)
-        own = self._row.run is not None or reason is Reason.GANG_NOT_READY
+        own = self._row.run is not None or reason is Reason.GANG_NOT_READY or self._row.has_own_text
         self._reason = "" if own else reason.value
-        """Nothing where a job stands for itself, or where the message names its pod that found no node."""
+        """Nothing where a job stands for itself, or where the message names its group or one of its pods."""
         self._notes = waiting.may_have_notes
         self._starving = session.policy.reserve is not None
 

@@ -39,6 +39,10 @@ _FITS_BY_NOW = (
 )
 
 
+_SAID_OF_EACH = frozenset({Reason.SCHEDULING_GATED, Reason.GANG_TOO_FEW_PODS})
+"""Reasons whose texts are about the job's own pods: the first of a class cannot say them for all."""
+
+
 class Row(NamedTuple):
     """A waiting job and what is known of why."""
 
@@ -47,6 +51,13 @@ class Row(NamedTuple):
     verdict: Verdict | None
     why: Why | None
     job_class: EquivalenceClass = _NO_CLASS
+
+    @property
+    def has_own_text(self) -> bool:
+        """Whether what is said of a job of a class names its own group or counts its own pods."""
+        if self.run is not None or self.verdict is None:
+            return False
+        return self.verdict.reason in _SAID_OF_EACH or not self.job_class.key.made
 
 
 class WaitingBlock(NamedTuple):
@@ -297,6 +308,10 @@ class WaitingJobs:
         return "; ".join([message, *(note for note in notes if note and note not in message)])
 
     def bare_reason(self, row: Row) -> tuple[Reason, str, dict[str, int]]:
+        if row.verdict is not None and row.has_own_text:
+            own = self._session.job_run(row.pending_job, row.job_class.template)
+            verdict = admission(self._session, own)
+            return verdict.reason or Reason.PLUGIN_FAILED, verdict.detail, {}
         if row.verdict is not None:
             return row.verdict.reason or Reason.PLUGIN_FAILED, row.verdict.detail, {}
         if row.why is None:

@@ -100,7 +100,9 @@ class Places:
     def _give_up(self, job: JobRun, stuck: Task | None) -> None:
         outcomes = self._session.outcomes
         if stuck is None:
-            outcomes.notes[job.job] = "nothing is reserved: other queues are guaranteed what is left of the nodes"
+            outcomes.notes[job.job] = (
+                "no node is reserved for it: other queues are guaranteed what is left of the nodes"
+            )
             return
         outcomes.notes_to_make[job.job] = partial(self._note, stuck)
         self._hopeless.add(job.template)
@@ -238,12 +240,15 @@ class Places:
         if session.nodes.devices.uses_devices(shape) and large.any():
             rows = map(int, np.flatnonzero(large))
             if not any(session.nodes.device_fit.serves_when_empty(shape, row) for row in rows):
-                return f"nothing is reserved: no node has devices that would serve {task.key}"
+                return f"no node is reserved for it: no node has devices that would serve {task.key}"
         if not large.any():
-            return f"nothing is reserved: {task.key} is larger than every node"
+            return f"no node is reserved for it: {task.key} is larger than every node"
         if not (predicates(self._session, task.shape, but=Reason.DEVICE_UNAVAILABLE) & large).any():
-            return f"nothing is reserved: {task.key} may not run on any node that is large enough"
-        return f"nothing is reserved: the nodes that may carry reservations ({self._max_reserved}) do not suffice"
+            return f"no node is reserved for it: {task.key} may not run on any node that is large enough"
+        carrying = len(session.reservations.rows())
+        if carrying >= self._max_reserved:
+            return f"no node is reserved for it: {carrying} carry reservations of other jobs, which is the most allowed"
+        return f"no node is reserved for it: the {self._max_reserved} that may carry reservations do not suffice"
 
 
 class _Search:

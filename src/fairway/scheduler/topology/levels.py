@@ -28,12 +28,18 @@ class Level(NamedTuple):
 def levels_of(state: ClusterState, size: int, listed: tuple[str, ...], request: TopologyRequest) -> list[Level]:
     """The levels at which a request may be met by one domain, the narrowest first. `listed`: the policy's labels."""
     if not request.keys:
-        return network_levels(state, size, listed, request.tier)
+        return network_levels(state, size, listed, highest_tier(state, request))
     if request.hard or len(request.keys) > 1:
-        return [_combined(state, size, request.keys)]
+        return [_combined(state, size, request.keys, listed)]
     key = request.keys[0]
     wider = listed[: listed.index(key)] if key in listed else ()
-    return [_combined(state, size, (name,)) for name in (key, *reversed(wider))]
+    return [_combined(state, size, (name,), listed) for name in (key, *reversed(wider))]
+
+
+def highest_tier(state: ClusterState, request: TopologyRequest) -> int:
+    """The tier up to which domains count, 0 for any; the name of one wins over its number."""
+    named = state.hyper_nodes.tier_named(request.tier_name) if request.tier_name else None
+    return request.tier if named is None else named
 
 
 def network_levels(state: ClusterState, size: int, listed: tuple[str, ...], highest: int) -> list[Level]:
@@ -41,23 +47,28 @@ def network_levels(state: ClusterState, size: int, listed: tuple[str, ...], high
     if state.hyper_nodes:
         tiers = state.derived.of(_HyperLevels, _HyperLevels).of(state, size)
         return [level for tier, level in tiers if not highest or tier <= highest]
-    labels = [_combined(state, size, (key,)) for key in reversed(listed)]
+    labels = [_combined(state, size, (key,), listed) for key in reversed(listed)]
     return labels[:highest] if highest else labels
 
 
-def _combined(state: ClusterState, size: int, keys: tuple[str, ...]) -> Level:
-    """Domains by the values of all these labels together."""
+def _combined(state: ClusterState, size: int, keys: tuple[str, ...], listed: tuple[str, ...]) -> Level:
+    """Domains by the values of all these labels together, and of those that the policy lists above them: rack r1 of
+    block b1 is not rack r1 of block b2. A node without a label above is in a domain of those that lack it, too.
+    """
     labels = state.nodes.labels
     if not all(labels.has(key) for key in keys):
         return Level(" and ".join(keys), np.zeros(size, dtype=np.int32), [])
-    columns = [labels.column(key, size) for key in keys]
-    if len(keys) == 1:
+    lowest = max((listed.index(key) for key in keys if key in listed), default=0)
+    above = [key for key in listed[:lowest] if key not in keys and labels.has(key)]
+    path = (*above, *keys)
+    columns = [labels.column(key, size) for key in path]
+    if len(path) == 1:
         return Level(keys[0], columns[0], labels.values(keys[0]))
     stacked = np.stack(columns, axis=1)
     found, inverse = np.unique(stacked, axis=0, return_inverse=True)
-    whole = (stacked != ABSENT).all(axis=1)
+    whole = (stacked[:, len(above) :] != ABSENT).all(axis=1)
     codes = np.where(whole, inverse.reshape(-1) + 1, ABSENT).astype(np.int32)
-    values = [labels.values(key) for key in keys]
+    values = [labels.values(key) for key in path]
     names = ["/".join(values[i][code - 1] if code else "" for i, code in enumerate(row)) for row in found.tolist()]
     return Level(" and ".join(keys), codes, names)
 

@@ -66,7 +66,8 @@ class GroupIntake:
                 self.read_reservations(job)
 
     def _choose_topology(self, job: Job) -> None:
-        job.topology = job.own_topology or strictest(hints.topology for hints in job.hints)
+        said = strictest(hints.topology for hints in job.hints)
+        job.topology = said if said is not None and said.not_honoured else job.own_topology or said
 
     def suspect_queue(self, job: Job) -> None:
         """A job lets go of its queue: if no object has made that, it may be of no use any more."""
