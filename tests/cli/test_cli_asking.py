@@ -126,3 +126,14 @@ def test_a_config_map_without_a_configuration(data: object, tmp_path: Path, caps
     path.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "ConfigMap", "data": data}))
     assert call("policy", "import", str(path)) == 2
     assert "v.yaml: data: expected" in capsys.readouterr().err
+
+
+def test_an_old_dump_without_now_is_warned_of_and_its_own_time_offered(fairway, tmp_path):
+    file = tmp_path / "dump.yaml"
+    file.write_text(
+        "apiVersion: v1\nkind: Node\nmetadata: {name: n1, creationTimestamp: '2026-01-01T00:00:00Z'}\n"
+        "status: {allocatable: {cpu: '4', pods: '9'}}\n"
+    )
+    said = fairway("plan", "-f", str(file)).err
+    assert "--now 2026-01-01T00:00:00Z decides as of then" in said
+    assert "--now" not in fairway("plan", "-f", str(file), "--now", "2026-01-01T00:00:00Z").err

@@ -201,11 +201,31 @@ def read_state(files: Sequence[str], scheduler_names: Sequence[str] | None = Non
 
     state = ClusterState(scheduler_names)
     objects = read_objects(files)
+    if tuple(files) != (CLUSTER,):
+        warn_of_old_objects(objects)
     if scheduler_names is not None:
         warn_of_others(objects, scheduler_names)
     state.upsert(arrival_order(objects))
     freeze_loaded()
     return state
+
+
+OLD = 3600
+"""Seconds after which objects in files are probably those of another day."""
+
+
+def warn_of_old_objects(objects: Iterable[ApiObject]) -> None:
+    """Without --now a dump is decided as of today, when all that waits in it starves: offer its own time."""
+    from fairway.clock import SECOND, format_rfc3339, from_datetime, wall_clock
+
+    context = click.get_current_context(silent=True)
+    if context is None or "now" not in context.params or context.params["now"] is not None:
+        return
+    times = [thing.metadata.creation_timestamp for thing in objects]
+    newest = max((from_datetime(time) for time in times if time is not None), default=None)
+    if newest is not None and wall_clock() - newest > OLD * SECOND:
+        when = format_rfc3339(newest)
+        warn(f"the newest object was created at {when}, and the present is assumed; --now {when} decides as of then")
 
 
 def freeze_loaded() -> None:
