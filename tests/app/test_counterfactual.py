@@ -173,7 +173,7 @@ def test_a_group_with_a_priority_class_is_tried_as_a_whole() -> None:
         node("n", cpu=4),
         priority_class("low", 1),
         pod("ahead", cpu=4, created=0, spec={"priority": 7}),
-        gang("g", members=2, created=1, cpu=2, priority_class="low"),
+        gang("g", members=2, created=1, cpu=2, priority_class="low", spec={"priority": 1}),
     ]
     assert texts(explained("g", objects), "priority") == ["raise its priority from 1 to 8"]
 

@@ -118,7 +118,7 @@ def test_a_group_that_comes_after_its_pods_or_changes() -> None:
     sandbox = made(node("n", cpu=2), pods("p", 3, group="g", cpu=1))
     assert phases(after(sandbox, 1)) == {"g": "NotEnqueued"}
     sandbox.apply([group("g", minimum=3)])
-    assert phases(after(sandbox, 2)) == {"g": "GangNotReady"}
+    assert phases(after(sandbox, 2)) == {"g": "NeverFits"}
     sandbox.apply([group("g", minimum=2)])
     assert phases(after(sandbox, 3)) == {"g": "running"}
 

@@ -63,7 +63,7 @@ def test_a_gang_in_one_rack_through_time() -> None:
 def test_it_is_explained_and_deleted_by_its_name() -> None:
     sandbox = made(node("n", cpu=1), [pod(f"t-{i}", owner="Job/t", cpu=1, **GANG) for i in range(2)])
     after(sandbox, 1)
-    assert sandbox.explain("job/t").reason == "GangNotReady"
+    assert sandbox.explain("job/t").reason == "NeverFits"
     assert sandbox.delete([(commands.JOB, "default", "job/t")])
     after(sandbox, 2)
     assert phases(sandbox) == {}

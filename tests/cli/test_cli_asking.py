@@ -113,7 +113,7 @@ def test_volcanos_configuration_becomes_a_policy(
     path.write_text(yaml.safe_dump(config) if wrapped else VOLCANO)
     assert call("policy", "import", str(path)) == 0
     captured = capsys.readouterr()
-    assert "overcommit is a Volcano plugin without a counterpart" in captured.err
+    assert "overcommit is a Volcano plugin; it is a part of the enqueue action here" in captured.err
     made.write_text(captured.out)
     assert call("policy", "check", str(made)) == 0
     names = [plugin["name"] for tier in yaml.safe_load(captured.out)["tiers"] for plugin in tier["plugins"]]

@@ -175,7 +175,7 @@ def test_a_bare_name_is_a_class_only_where_there_are_classes(tmp_path: Path) -> 
         pending = invoke("plan", "-f", str(file), "-o", "json").plan["pending"]
         return str(pending[0]["reason"]) if pending else ""
 
-    assert reason(node + pod % "gpu") == "InsufficientResources"
+    assert reason(node + pod % "gpu") == "NeverFits"
     assert reason(node + pod % "gpu" + classes) == "ClassNotFound"
     assert reason(node + pod % "tape" + classes) == ""
     assert reason(node + pod % "any" + classes) == "DeviceUnavailable"

@@ -83,7 +83,7 @@ def test_in_a_pipe_and_on_a_terminal(tmp_path: Path) -> None:
     bare = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "FORCE_COLOR")}
     piped = subprocess.run(command, env=bare, capture_output=True, text=True, check=True).stdout
     assert f"default/{LONG}-a" in piped
-    (row,) = [line for line in piped.splitlines() if "InsufficientResources" in line and f"{LONG}-a" in line]
+    (row,) = [line for line in piped.splitlines() if "NeverFits" in line and f"{LONG}-a" in line]
     assert row.rstrip().endswith("insufficient cpu")
     ours, theirs = pty.openpty()
     with subprocess.Popen(command, env=bare | {"TERM": "dumb", "NO_COLOR": "1"}, stdout=theirs) as process:

@@ -55,7 +55,7 @@ def test_a_job_has_an_age_and_the_reason_that_it_waits_for(fairway: Fairway) -> 
     by_name = {entry[0]: entry for entry in entries}
     assert by_name["other/big"][1:4] == ["research", "waiting", "1"]
     assert by_name["other/big"][4].endswith(("s", "m", "h", "d"))
-    assert by_name["other/big"][5] == "InsufficientResources"
+    assert by_name["other/big"][5] == "NeverFits"
 
 
 @pytest.mark.parametrize(("short", "full"), [("po", "pods"), ("no", "nodes"), ("q", "queues"), ("ev", "events")])

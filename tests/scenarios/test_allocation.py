@@ -25,12 +25,12 @@ SCENARIOS = (
         "a gang of 3 with room for 2 places none and the next job gets the room",
         nodes=[make.node("n1", cpu=2)],
         jobs=[make.gang("big", members=3, cpu=1, created=1), make.gang("small", members=2, cpu=1, created=2)],
-        expect=[placed(big=0, small=2), waits("big", "InsufficientResources")],
+        expect=[placed(big=0, small=2), waits("big", "NeverFits", "needs 3 cpu; the cluster has 2; now 0/1 nodes")],
     ),
     Scenario(
         "a gang says which member could not be placed and why",
-        nodes=[make.node("n1", cpu=2), make.node("n2", cpu=8, taints=["gpu=true:NoSchedule"])],
-        jobs=make.gang("g", members=3, cpu=1),
+        nodes=[make.node("n1", cpu=3), make.node("n2", cpu=8, taints=["gpu=true:NoSchedule"])],
+        jobs=[make.pod("r", node="n1", cpu=1), make.gang("g", members=3, cpu=1)],
         expect=waits(
             "g",
             "GangNotReady",
@@ -281,7 +281,7 @@ SCENARIOS = (
         "what no node has fits nowhere",
         nodes=[make.node("n1", cpu=4)],
         jobs=[make.pod("p", cpu=1, gpu=1), make.pod("q", cpu=1)],
-        expect=[only("q"), waits("p", "InsufficientResources", "0/1 nodes fit: 1 insufficient nvidia.com/gpu")],
+        expect=[only("q"), waits("p", "NeverFits", "a pod needs 1 nvidia.com/gpu; the largest node has 0")],
     ),
     Scenario(
         "pods count in no share",

@@ -19,8 +19,9 @@ SCENARIOS = (
         jobs=[make.pod("p", cpu=2)],
         expect=waits(
             "p",
-            "InsufficientResources",
-            "0/5 nodes fit: 3 insufficient cpu, 2 untolerated taint gpu=true",
+            "NeverFits",
+            "a pod needs 2 cpu; the largest node that it may use has 1; now 0/5 nodes fit: 3 insufficient cpu, "
+            "2 untolerated taint gpu=true",
             **{"insufficient_cpu": 3, "untolerated_taint_gpu=true": 2},
         ),
     ),
@@ -28,7 +29,7 @@ SCENARIOS = (
         "a node speaks by its first failing check: predicates before resources, resources in string order",
         nodes=[make.node("n1", cpu=1, memory="1Gi"), make.node("n2", cpu=1, memory="1Gi", labels={"a": "b"})],
         jobs=[make.pod("p", cpu=2, memory="2Gi", gpu=1, spec={"nodeSelector": {"a": "b"}})],
-        expect=waits("p", "InsufficientResources", node_selector=1, insufficient_cpu=1),
+        expect=waits("p", "NeverFits", node_selector=1, insufficient_cpu=1),
     ),
     Scenario(
         "where no node passes the predicates that is the reason",
@@ -204,7 +205,7 @@ SCENARIOS = (
         jobs=[make.pod("huge", queue="q", cpu=3), make.pod("free", queue="default", cpu=3)],
         expect=[
             waits("huge", "QueueCapability", "queue q has 0 of 2 cpu allocated; 3 more would exceed its capability"),
-            waits("free", "InsufficientResources"),
+            waits("free", "NeverFits"),
         ],
     ),
     Scenario(
@@ -275,7 +276,7 @@ def test_statuses_of_groups_and_queues():
     assert {name: status.phase for name, status in groups.items()} == {
         "ok": "Running",
         "wait": "Inqueue",
-        "few": "Pending",
+        "few": "Inqueue",
     }
     assert groups["wait"].conditions[0]["reason"] == "InsufficientResources"
     assert groups["ok"].scheduled == 2

@@ -45,7 +45,9 @@ def test_standing_reservations_count_against_the_percent():
     standing = reserved(waiting("old", cpu=4), ("old", "n2", "reserved"))
     found = plan(many("n1", "n2"), standing, waiting("big", cpu=4), policy=reserving())
     assert reservations(found) == {"old": ("n2", "reserved")}
-    assert "do not suffice" in notes(found, "big")
+    assert "no node is reserved for it: 1 node carries reservations of other jobs, and no more may" in notes(
+        found, "big"
+    )
 
 
 def test_when_nodes_go_the_youngest_reservation_above_the_percent_is_given_up():
@@ -85,7 +87,7 @@ def test_a_task_larger_than_every_node_is_never_reserved_for_and_says_so():
     found = plan(full(), waiting("giant", cpu=5), policy=reserving())
     assert reservations(found) == {}
     assert (
-        notes(found, "giant") == "a pod needs 4 cpu; the largest node has 2; now 0/1 nodes fit: 1 insufficient cpu; "
+        notes(found, "giant") == "a pod needs 5 cpu; the largest node has 4; now 0/1 nodes fit: 1 insufficient cpu; "
         "no node is reserved for it: default/giant is larger than every node"
     )
 
@@ -237,7 +239,7 @@ def test_a_gang_reserves_for_all_that_it_misses_or_for_none():
     assert len(reservations(plan(cluster, waiting_gang("g", 2, cpu=4), policy=reserving()))) == 2
     found = plan(cluster, waiting_gang("g", 3, cpu=4), policy=reserving())
     assert reservations(found) == {}
-    assert "the nodes that may carry reservations (2) do not suffice" in notes(found, "g")
+    assert "no node is reserved for it: the 2 that may carry reservations do not suffice" in notes(found, "g")
 
 
 def test_room_that_could_have_been_held_for_a_gang_that_reserves_nothing_is_free_for_others():

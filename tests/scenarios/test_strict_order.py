@@ -27,7 +27,7 @@ def test_a_small_job_does_not_pass_one_that_cannot_start():
     assert engine.bound(plan(node("n1", cpu=2), big_first(), policy=planning("besteffort"))) == {"small": "n1"}
     found = plan(node("n1", cpu=2), big_first(), policy=strict())
     assert engine.bound(found) == {}
-    assert engine.reasons(found) == {"big": "InsufficientResources", "small": "Blocked"}
+    assert engine.reasons(found) == {"big": "NeverFits", "small": "Blocked"}
     assert "job default/big is before it in the queue and cannot start" in engine.waiting(found)["small"].message
 
 

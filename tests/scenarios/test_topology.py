@@ -51,8 +51,10 @@ def kube(name: str, members: int, *, version: str = "v1beta1", key: str = RACK, 
             },
         }
     )
-    pods = [pod(f"{name}-{i}", cpu=4, spec={"schedulingGroup": {"podGroupName": name}}) for i in range(members)]
-    return [group, *pods]
+    own: dict[str, Any] = {"schedulingGroup": {"podGroupName": name}}
+    if "priority" in spec:
+        own["priority"] = spec["priority"]  # a group's priority counts up to that of its pods
+    return [group, *(pod(f"{name}-{i}", cpu=4, spec=own) for i in range(members))]
 
 
 def racks(found: Plan, name: str) -> list[str]:

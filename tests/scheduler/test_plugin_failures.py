@@ -209,7 +209,7 @@ def test_a_key_that_fails_only_for_a_job_that_nothing_fits_drops_out_too():
 
     made = run(CLUSTER, make.pod("huge", cpu=99), job_key=job_key)
     assert bound(made) == bound(WITHOUT)
-    assert reasons(made) == {"huge": "InsufficientResources"}
+    assert reasons(made) == {"huge": "NeverFits"}
     assert [w for w in made.warnings if "job_key" in w]
 
 

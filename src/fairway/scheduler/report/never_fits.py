@@ -30,6 +30,8 @@ _HALF = 25
 
 def never_fits(session: Session, job: JobRun) -> str:
     """What a job that has not started needs and the cluster does not have; "" if it may fit."""
+    if not session.nodes.snapshot.alive.any():
+        return ""  # nodes are on their way: nothing is known of this cluster yet
     needed = max(1, job.minimum)
     usable = {run.shape: _usable(session, run.shape) for run in job.runs}
     whole = session.nodes.snapshot.allocatable
@@ -73,7 +75,7 @@ def _too_large(session: Session, shape: Shape, nodes: BoolColumn) -> str:
     for name, row, amount in sorted((names[row], row, amount) for row, amount in shape.vector):
         most = int(whole[row].max(initial=0, where=nodes))
         if amount > most:
-            where = "the largest node has" if nodes.all() else "the largest node that it may use has"
+            where = "the largest node has" if _all(session, nodes) else "the largest node that it may use has"
             return f"a pod needs {_text(name, amount)} {name}; {where} {_text(name, most)}"
     return "a pod needs more than any one node has, though no single resource is too little everywhere"
 
@@ -90,11 +92,13 @@ def _too_much(session: Session, runs: list[TaskRun], needed: int, nodes: BoolCol
         have = _sum(np.where(nodes, whole[row], 0))
         if need > have:
             name = names[row]
-            where = (
-                "the cluster has" if bool(nodes[session.nodes.snapshot.alive].all()) else "the nodes it may use have"
-            )
+            where = "the cluster has" if _all(session, nodes) else "the nodes it may use have"
             return f"needs {_text(name, need)} {name}; {where} {_text(name, have)}"
     return ""
+
+
+def _all(session: Session, nodes: BoolColumn) -> bool:
+    return bool(nodes[session.nodes.snapshot.alive].all())
 
 
 def _sum(amounts: NDArray[np.int64]) -> int:

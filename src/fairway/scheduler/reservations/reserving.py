@@ -247,7 +247,8 @@ class Places:
             return f"no node is reserved for it: {task.key} may not run on any node that is large enough"
         carrying = len(session.reservations.rows())
         if carrying >= self._max_reserved:
-            return f"no node is reserved for it: {carrying} carry reservations of other jobs, which is the most allowed"
+            others = "1 node carries" if carrying == 1 else f"{carrying} nodes carry"
+            return f"no node is reserved for it: {others} reservations of other jobs, and no more may"
         return f"no node is reserved for it: the {self._max_reserved} that may carry reservations do not suffice"
 
 
