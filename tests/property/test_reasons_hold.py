@@ -5,6 +5,7 @@ The sentences are read back here word by word; one with a number that is not kno
 
 import re
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
@@ -101,8 +102,25 @@ def nodes(words: Words, cluster: Cluster, row: Pending) -> None:
         assert any(cause.startswith("insufficient") for cause in row.nodes)
 
 
+def never(words: Words, cluster: Cluster, row: Pending) -> None:
+    """It needs more than there is; what the nodes say now is true as well."""
+    assert row.reason == "NeverFits"
+    if words.groupdict().get("resource"):
+        assert amounts(words)("need") > amounts(words)("there")
+    else:
+        assert int(words["need"]) > int(words["there"])
+    nodes(words, cluster, row)
+
+
+def overcommitted(words: Words, _: Cluster, row: Pending) -> None:
+    amount = amounts(words)
+    assert row.reason == "NotEnqueued"
+    assert amount("have") + amount("admitted") + amount("more") > Fraction(words["factor"]) * amount("most")
+
+
 AMOUNT = r"[0-9.]+[a-zA-Z]*"
 ASIDE = rf"(?: \+ (?P<reserved>{AMOUNT}) reserved)?"
+NODES_FIT = r"(?P<fits>\d+)/(?P<total>\d+) nodes fit(?:: (?P<causes>[^;]+))?"
 SENTENCES = {
     rf"queue (?P<queue>\S+) has (?P<have>{AMOUNT}) of (?P<most>{AMOUNT}) (?P<resource>\S+) allocated{ASIDE}; "
     rf"(?P<more>{AMOUNT}) more would exceed its capability": capability,
@@ -119,6 +137,12 @@ SENTENCES = {
     r"(?:(?P<have>\d+) of the (?P<most>\d+) pods it needs at once could be placed; \S+: |"
     r"fits once the terminating pods are gone; now )?"
     r"(?P<fits>\d+)/(?P<total>\d+) nodes fit(?:: (?P<causes>[^;]+))?": nodes,
+    rf"(?:a pod )?needs (?P<need>{AMOUNT}) (?P<resource>\S+); (?:the cluster|the nodes it may use|the largest node"
+    rf"(?: that it may use)?) (?:has|have) (?P<there>{AMOUNT}); now {NODES_FIT}": never,
+    r"needs (?P<need>\d+) pods at once; the empty nodes have capacity for (?P<there>\d+); now " + NODES_FIT: never,
+    rf"the cluster has (?P<most>{AMOUNT}) (?P<resource>\S+), (?P<have>{AMOUNT}) allocated and "
+    rf"(?P<admitted>{AMOUNT}) more admitted; its minResources of (?P<more>{AMOUNT}) more would exceed "
+    r"(?P<factor>[0-9.]+) times the cluster \(overcommitFactor\)": overcommitted,
 }
 WITHOUT_NUMBERS = (
     r"the cluster has no nodes",
@@ -126,6 +150,8 @@ WITHOUT_NUMBERS = (
     r"queue \S+, above \S+, does not exist",
     r"queue \S+ has children \(.*\); jobs run in leaves only",
     r"its PodGroup \S+ does not exist",
+    r"no node that it may use takes any pod; now .*",
+    r"a pod needs more than any one node has, though no single resource is too little everywhere; now .*",
     r".*\bgate.*",
     r"none of the policy's actions \(.*\) places it",
     r"a limit stopped it when it was its turn, and does so no more; the next cycle considers it again",

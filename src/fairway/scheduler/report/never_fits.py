@@ -74,6 +74,8 @@ def _too_large(session: Session, shape: Shape, nodes: BoolColumn) -> str:
     names, whole = session.state.axis.names, session.nodes.snapshot.allocatable
     for name, row, amount in sorted((names[row], row, amount) for row, amount in shape.vector):
         most = int(whole[row].max(initial=0, where=nodes))
+        if amount > most and row == PODS:
+            return "no node that it may use takes any pod"
         if amount > most:
             where = "the largest node has" if _all(session, nodes) else "the largest node that it may use has"
             return f"a pod needs {_text(name, amount)} {name}; {where} {_text(name, most)}"
