@@ -1,10 +1,11 @@
 """What objects say about themselves and others counts as Kubernetes means it, and what has no effect is named."""
 
+import json
 from typing import Any
 
 import pytest
 
-from fairway.api.manifests import parse_object
+from fairway.api.manifests import load, parse_object
 from fairway.errors import ManifestError
 from support.cli import run_plan
 from support.engine import bound, plan
@@ -59,6 +60,35 @@ def test_fields_of_volcano_that_have_no_effect_are_named(tmp_path: Any) -> None:
     assert result.code == 0
     assert "queue q: spec.type is not honoured: all queues are alike" in result.err
     assert "queue q: spec.extendClusters is not honoured" in result.err
-    assert "podgroup default/g: spec.subGroupPolicy is not honoured: minTaskMember gives roles" in result.err
+    assert "podgroup default/g: spec.subGroupPolicy is not honoured: the job waits; minTaskMember" in result.err
     assert "podgroup default/h: volcano.sh/revocable-zone 'rz1' is not honoured" in result.err
     assert "weight" not in result.err
+
+
+@pytest.mark.parametrize(
+    "name", ["kai.scheduler/queue", "yunikorn.apache.org/queue", "gpu-fraction", "kueue.x-k8s.io/pod-group-name"]
+)
+@pytest.mark.parametrize("where", ["labels", "annotations"])
+def test_marks_of_other_schedulers_are_a_warning_never_silence(name, where):
+    found = plan(node("n", cpu=4), pod("p", cpu=1, **{where: {name: "x"}}))
+    (said,) = [warning for warning in found.warnings if name in warning]
+    assert said.startswith(f"pod default/p: {name} 'x' is not honoured: ")
+
+
+def test_a_queue_named_on_the_job_and_not_on_its_pods_is_a_warning(tmp_path):
+    def warnings(labels, template):
+        job = {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {"name": "train", "namespace": "team", "labels": labels},
+            "spec": {"template": {"metadata": {"labels": template}, "spec": {"containers": [{"name": "c"}]}}},
+        }
+        file = tmp_path / "job.yaml"
+        file.write_text(json.dumps(job))
+        return load([str(file)]).warnings
+
+    queue = {"kueue.x-k8s.io/queue-name": "research"}
+    assert warnings(queue, {}) == [
+        "Job team/train: metadata: kueue.x-k8s.io/queue-name is not honoured there: put it on the pod template"
+    ]
+    assert warnings(queue, queue) == []

@@ -26,7 +26,7 @@ from fairway.api.scheduling import MAX_QUEUE_DEPTH, Queue
 from fairway.api.shape import Finding, Path, describe, fit, path_text
 from fairway.api.sharing import SharedParts
 from fairway.api.sources import read_sources
-from fairway.api.templates import expand, is_expanded, is_template
+from fairway.api.templates import expand, is_expanded, is_template, misplaced
 from fairway.api.unknown_fields import unknown_fields
 from fairway.api.validation.cluster import queue_levels
 from fairway.errors import ManifestError, Problem
@@ -206,6 +206,7 @@ class _Collector:
         if expansion.errors:
             self._problems_of(document, path, expansion.errors)
             return
+        self._ignored += misplaced(workload, expansion)
         self._expanded += len(expansion.objects)
         if self._expanded > MAX_EXPANDED:
             self._problem(document, path, f"with it workloads make more than {MAX_EXPANDED} pods, expected fewer")

@@ -88,6 +88,33 @@ def expand(document: Data) -> Expansion:
     return Expansion(made, [])
 
 
+_OF_PODS = (
+    "fairway.dev/queue",
+    "fairway.dev/min-available",
+    "kueue.x-k8s.io/queue-name",
+    "kueue.x-k8s.io/priority-class",
+    "scheduling.volcano.sh/queue-name",
+    "scheduling.k8s.io/group-name",
+    "kai.scheduler/queue",
+    "yunikorn.apache.org/queue",
+)
+"""Labels and annotations of queues and gangs that are read on pods and groups only."""
+
+
+def misplaced(document: Data, expansion: Expansion) -> list[str]:
+    """What a workload says of its queue or gang in its own metadata, where no controller here reads it."""
+    meta = _mapping(document, ("metadata",), {})
+    given = {**_mapping(meta, ("labels",), {}), **_mapping(meta, ("annotations",), {})}
+    objects = [_mapping(data, ("metadata",), {}) for _, data in expansion.objects]
+    carried = [{**_mapping(one, ("labels",), {}), **_mapping(one, ("annotations",), {})} for one in objects]
+    who = f"{document.get('kind', '')} {meta.get('namespace', 'default')}/{meta.get('name', '')}"
+    return [
+        f"{who}: metadata: {name} is not honoured there: put it on the pod template"
+        for name in _OF_PODS
+        if name in given and not any(name in one for one in carried)
+    ]
+
+
 def _indexes(part: PodSet) -> range:
     return range(1 if part.count is None else part.count)
 

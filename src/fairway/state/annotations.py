@@ -183,8 +183,17 @@ NOT_HONOURED = {
     "volcano.sh/task-topology-task-order": "tasks are ordered by priority, then by name",
     "volcano.sh/jdb-min-available": "use a PodDisruptionBudget",
     "volcano.sh/jdb-max-unavailable": "use a PodDisruptionBudget",
+    "kai.scheduler/queue": "use fairway.dev/queue",
+    "runai/queue": "use fairway.dev/queue",
+    "yunikorn.apache.org/queue": "use fairway.dev/queue",
+    "yunikorn.apache.org/task-groups": "use a PodGroup, or fairway.dev/min-available",
+    "yunikorn.apache.org/schedulingPolicyParameters": "use a PodGroup, or fairway.dev/min-available",
+    "gpu-fraction": "request devices by class, or by a ResourceClaim",
+    "gpu-memory": "request devices by class, or by a ResourceClaim",
+    "kueue.x-k8s.io/pod-group-name": "use scheduling.k8s.io/group-name and a PodGroup",
+    "kueue.x-k8s.io/pod-group-total-count": "use a PodGroup, or fairway.dev/min-available",
 }
-"""Annotations of Volcano's that have no effect here, and what does."""
+"""Labels and annotations of other schedulers that have no effect here, and what does."""
 
 _RULES = {
     **_RULES,
@@ -204,6 +213,8 @@ class AnnotationProblems:
         faulty = None
         if not said.keys().isdisjoint(_RULES):
             faulty = {name: text for name, text in said.items() if name in _RULES and not _RULES[name].holds(text)}
+        if meta.labels and not meta.labels.keys().isdisjoint(NOT_HONOURED):
+            faulty = {**{name: meta.labels[name] for name in NOT_HONOURED if name in meta.labels}, **(faulty or {})}
         if faulty:
             self._texts[who] = faulty
         elif self._texts:
