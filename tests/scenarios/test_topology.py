@@ -11,6 +11,7 @@ from fairway.api.policy import Policy, parse_policy
 from fairway.scheduler.plan import Plan
 from fairway.scheduler.plugins.installed import default_registry
 from support import engine
+from support.contention import running
 from support.engine import bound, plan, waiting
 from support.objects import made, node, pod
 
@@ -55,6 +56,11 @@ def kube(name: str, members: int, *, version: str = "v1beta1", key: str = RACK, 
     if "priority" in spec:
         own["priority"] = spec["priority"]  # a group's priority counts up to that of its pods
     return [group, *(pod(f"{name}-{i}", cpu=4, spec=own) for i in range(members))]
+
+
+def important(name: str) -> ApiObject:
+    """A pod of the group g that is more important than others."""
+    return pod(name, cpu=4, spec={"schedulingGroup": {"podGroupName": "g"}, "priority": 9})
 
 
 def racks(found: Plan, name: str) -> list[str]:
@@ -209,10 +215,24 @@ class TestOtherActions:
     def test_preempt_makes_room_in_one_domain(self) -> None:
         preempt = policy("enqueue, allocate, preempt")
         low = [pod(f"low-{i}", node=name, cpu=4) for i, name in enumerate(("a1-n0", "b1-n0", "c1-n0", "c1-n1"))]
-        job = kube("g", 2, priority=9)
+        job = [*kube("g", 2, priority=9)[:1], *(important(f"g-{i}") for i in range(2))]
         found = plan(cluster(a1=1, b1=1, c1=2), low, job, policy=preempt)
         assert sorted(eviction.node for eviction in found.evictions) == ["c1-n0", "c1-n1"]
         assert not plan(cluster(a1=1, b1=1), low[:2], job, policy=preempt).evictions
+
+    @pytest.mark.parametrize("cheapest", ["a1", "b1", "c1"])
+    def test_preempt_evicts_in_the_domain_where_least_work_is_lost(self, cheapest: str) -> None:
+        """In b1 two pods make room, in the others four: work lost counts first, whatever the order of domains."""
+        preempt = policy("enqueue, allocate, preempt")
+        low: list[Any] = []
+        for rack in ("a1", "b1", "c1"):
+            started = 90 if rack == cheapest else 10
+            for i in range(2):
+                sizes = (4,) if rack == "b1" else (2, 2)
+                low += [running(f"{rack}-{i}-{j}", f"{rack}-n{i}", cpu=n, started=started) for j, n in enumerate(sizes)]
+        job = [*kube("g", 2, priority=9)[:1], *(important(f"g-{i}") for i in range(2))]
+        found = plan(cluster(a1=2, b1=2, c1=2), low, job, policy=preempt)
+        assert {entry.node.split("-")[0] for entry in found.evictions} == {cheapest}
 
     def test_reserve_keeps_one_domain(self) -> None:
         arguments = {"starvingJobTimeThreshold": 60, "reservedNodePercent": 100}
