@@ -83,7 +83,7 @@ class Entitlement(Protocol):
         """How much is taken of what the claimant asks for, to compare sets by."""
 
 
-class _Search(NamedTuple):
+class _ShareSearch(NamedTuple):
     """How a search for a move reads the rules for single units."""
 
     counts_own: bool = True
@@ -95,7 +95,7 @@ class _Search(NamedTuple):
     raised: tuple[int, ...] = ()
 
 
-_FIRST_SEARCH = _Search()
+_FIRST_SEARCH = _ShareSearch()
 
 
 class PreemptEntitlement:
@@ -111,7 +111,7 @@ class PreemptEntitlement:
         gang: Amounts,
         *,
         by_job_share: bool = True,
-        search: _Search = _FIRST_SEARCH,
+        search: _ShareSearch = _FIRST_SEARCH,
     ) -> None:
         self._session = session
         self._claimant = claimant
@@ -197,14 +197,14 @@ class PreemptEntitlement:
         """
         mine = self._claimant.namespace
         if any(unit.job.namespace == mine for unit in taken.units) and self._has_others(taken):
-            yield self._with(_Search(own_first=True, each_falls=True))
+            yield self._with(_ShareSearch(own_first=True, each_falls=True))
         raised = tuple(self._exceeding(taken)) if self._raises(taken) else ()
-        yield self._with(_Search(counts_own=False, each_falls=True, raised=raised))
+        yield self._with(_ShareSearch(counts_own=False, each_falls=True, raised=raised))
 
     def raised(self) -> list[int]:
         return list(self._search.raised)
 
-    def _with(self, search: _Search) -> PreemptEntitlement:
+    def _with(self, search: _ShareSearch) -> PreemptEntitlement:
         return PreemptEntitlement(
             self._session, self._claimant, self._gang, by_job_share=self._by_job_share, search=search
         )

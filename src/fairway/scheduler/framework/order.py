@@ -98,7 +98,7 @@ class Order:
         self._queues: dict[QueueAccount, _QueueNode] = {}
         self._namespaces: dict[NamespaceAccount, _NamespaceNode] = {}
         self._path: list[_Node] = []
-        self._broken: dict[QueueAccount, list[JobRun]] = {}
+        self._broken: dict[QueueAccount, dict[JobRun, None]] = {}
         """Broken gangs that have not had their turn."""
         if len(jobs) == 1 and isinstance(keys, PolicyOrder) and keys.keys_only_order:
             self._enter_alone(jobs[0])
@@ -106,7 +106,7 @@ class Order:
         for job in jobs:
             self._namespace(job.account).heap.append((keys.job_key(job), job))
             if job.started and job.job.broken and not job.is_whole and is_repaired_by(job.job, missing_of(job)):
-                self._broken.setdefault(job.queue, []).append(job)
+                self._broken.setdefault(job.queue, {})[job] = None
         self._settle(self._root)
 
     def __bool__(self) -> bool:
@@ -127,14 +127,11 @@ class Order:
         """The broken gang that goes before a job whose turn it is: of the same queue, and of no lower priority."""
         if not self._broken or job.started or job.ready:
             return None
-        queue = self._broken.get(job.queue, [])
-        queue[:] = [gang for gang in queue if any(other is gang for _, other in self._namespaces[gang.account].heap)]
-        before = [gang for gang in queue if gang.priority >= job.priority]
+        before = [gang for gang in self._broken.get(job.queue, ()) if gang.priority >= job.priority]
         return min(before, key=self._among_broken, default=None)
 
     def put_first(self, gang: JobRun) -> JobRun:
         """A broken gang takes the turn of the last `top`."""
-        self._broken[gang.queue].remove(gang)
         namespace = self._namespaces[gang.account]
         _lift(namespace.heap, gang)
         _lift(self._queues[gang.queue].heap, namespace)
@@ -154,6 +151,9 @@ class Order:
         """The turn of the last `top` is over; these (itself, its successor, or none) are in the order now."""
         path = self._path
         heap = path[-1].heap
+        if self._broken:
+            done: JobRun = heap[0][1]
+            self._broken.get(done.queue, {}).pop(done, None)
         if jobs:
             heapreplace(heap, (self._keys.job_key(jobs[0]), jobs[0]))
             for job in jobs[1:]:
@@ -178,7 +178,11 @@ class Order:
         if len(self._namespaces) != 1:
             return
         (node,) = self._namespaces.values()
-        node.heap = [entry for entry in node.heap if not is_hopeless(entry[1])]
+        left = [entry for entry in node.heap if not is_hopeless(entry[1])]
+        if self._broken and len(left) < len(node.heap):
+            kept = {job for _, job in left}
+            self._broken = {queue: {g: None for g in gangs if g in kept} for queue, gangs in self._broken.items()}
+        node.heap = left
         heapify(node.heap)
         if not node.heap:
             self._root.heap.clear()
