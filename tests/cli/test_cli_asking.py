@@ -137,3 +137,22 @@ def test_an_old_dump_without_now_is_warned_of_and_its_own_time_offered(fairway, 
     said = fairway("plan", "-f", str(file)).err
     assert "--now 2026-01-01T00:00:00Z decides as of then" in said
     assert "--now" not in fairway("plan", "-f", str(file), "--now", "2026-01-01T00:00:00Z").err
+
+
+def _listed(fairway, tmp_path, status):
+    file = tmp_path / "given.yaml"
+    node = "apiVersion: v1\nkind: Node\nmetadata: {name: n1}\nstatus: {allocatable: {cpu: '4', pods: '9'}}\n---\n"
+    pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n"
+    pod += "spec: {schedulerName: fairway, nodeName: n1, containers: [{name: c}]}\n"
+    file.write_text(f"{node}{pod}status: {{phase: {status}}}\n")
+    (job,) = json.loads(fairway("get", "jobs", "-f", str(file), "-o", "json").out)["items"]
+    return job
+
+
+def test_a_bound_pod_that_has_not_started_is_starting(fairway, tmp_path):
+    assert _listed(fairway, tmp_path, "Pending")["phase"] == "starting"
+    assert _listed(fairway, tmp_path, "Running")["phase"] == "running"
+
+
+def test_get_invents_no_time_of_creation(fairway, tmp_path):
+    assert not _listed(fairway, tmp_path, "Running").get("created")

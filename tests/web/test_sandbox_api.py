@@ -42,7 +42,7 @@ def test_what_a_client_sees(client):
     assert [(event.kind, event.job) for event in client.events()] == [("placed", "default/g")]
     (found,) = client.objects("pods", "default", "w")
     assert (found["kind"], found["metadata"]["name"]) == ("Pod", "w")
-    assert client.explain("w").reason == "InsufficientResources"
+    assert client.explain("w").reason == "NeverFits"
     assert client.order("w").position == 1
     assert [row.job for row in client.waiting()] == ["default/w"]
 
@@ -51,7 +51,7 @@ def test_what_a_client_does(client, sandbox):
     results = client.apply([queue("r"), pod("new", queue="r", cpu=1)])
     assert [(one.object, one.result) for one in results] == [("Queue r", "created"), ("Pod default/new", "created")]
     after(sandbox, 6)
-    assert [job.job for job in client.jobs() if job.phase == "running"] == ["default/new", "default/g"]
+    assert [job.job for job in client.jobs() if job.phase in ("starting", "running")] == ["default/new", "default/g"]
     gone = client.delete([ObjectName(kind="Job", name="g"), ObjectName(kind="Pod", name="new")])
     assert [one.object for one in gone][-1] == "Pod default/new"
     after(sandbox, 7)

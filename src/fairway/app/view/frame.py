@@ -22,7 +22,7 @@ from fairway.resources.quantity import format_amount
 from fairway.scheduler.plan import NamespaceStanding, Pending, Plan, QueueStanding, Reservation
 from fairway.state.cluster import ClusterState
 from fairway.state.device_requests import CLASS_PREFIX
-from fairway.state.jobs import NOWHERE, ON_NODE, Job, Task
+from fairway.state.jobs import NOWHERE, ON_NODE, Job, Task, TaskState
 from fairway.state.tables import PODS
 
 
@@ -40,6 +40,8 @@ class RunningJob(Shown, frozen=True):
     started: str | None
     since: Micros = 0
     """For how long it has run."""
+    starting: bool = False
+    """Whether its pods are bound and none of them runs yet."""
 
 
 class StartingJob(Shown, frozen=True):
@@ -189,18 +191,20 @@ class ClusterView:
             pods=len(job.tasks),
             placed=len(placed),
             nodes=tuple(sorted({names[task.node] for task in placed})),
-            created=format_rfc3339(self._created(job)),
+            created=self._created(job),
             started=None if since is None else format_rfc3339(since),
             since=0 if since is None else self._now - since,
+            starting=all(task.state is TaskState.BOUND for task in placed),
         )
 
     def _created_of(self, jobs: set[str]) -> dict[str, str]:
-        return {job.key: format_rfc3339(self._created(job)) for job in self._state.jobs() if job.key in jobs}
+        return {job.key: self._created(job) for job in self._state.jobs() if job.key in jobs}
 
-    def _created(self, job: Job) -> Micros:
-        if job.created is not None:
-            return job.created
-        return min((task.created for task in job.tasks if task.created is not None), default=self._now)
+    def _created(self, job: Job) -> str:
+        """When it was created; "" where its objects do not say."""
+        times = [job.created, *(task.created for task in job.tasks)] if job.created is None else [job.created]
+        known = min((time for time in times if time is not None), default=None)
+        return "" if known is None else format_rfc3339(known)
 
     def _starting(self, placed: Mapping[str, tuple[Job, list[Task]]]) -> list[StartingJob]:
         pods: dict[str, int] = {}

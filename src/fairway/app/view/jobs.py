@@ -58,7 +58,7 @@ def job_rows(frame: Frame, outcomes: Sequence[FinishedJob]) -> list[JobRow]:
             JobRow(
                 job=job.job,
                 queue=job.queue,
-                phase="running",
+                phase="starting" if job.starting else "running",
                 pods=job.pods,
                 placed=job.placed,
                 nodes=job.nodes,

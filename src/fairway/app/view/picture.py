@@ -27,7 +27,7 @@ from fairway.app.view.node_map import node_map
 from fairway.app.view.queue_tree import queues_page
 from fairway.clock import format_rfc3339
 from fairway.scheduler.plan import ClassStanding, Pending, Plan
-from fairway.state.jobs import FINISHED, Job, TaskState
+from fairway.state.jobs import FINISHED, ON_NODE, Job, TaskState
 
 _NO_LABELS: Mapping[str, str] = {}
 RECENT = 200
@@ -150,7 +150,8 @@ def _row(
     if record is not None and record.ended is not None and all(task.state in FINISHED for task in job.tasks):
         return finished_row(record)
     placed = 0 if record is None else len(record.placed)
-    state: JobState = "running" if placed else "starting" if starting else "waiting"
+    bound = placed and all(task.state is TaskState.BOUND for task in job.tasks if task.state in ON_NODE)
+    state: JobState = "starting" if bound or (starting and not placed) else "running" if placed else "waiting"
     created = job.created if record is None else record.created
     started = None if record is None or not placed else record.started
     estimate = None if pending is None else estimates.starts.get(job.key)
