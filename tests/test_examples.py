@@ -87,6 +87,6 @@ def _counts(path: Path) -> list[str]:
 
 def test_every_number_of_examples_can_be_scaled() -> None:
     counts = [(path.name, count) for path in sorted(TESTS.rglob("*.py")) for count in _counts(path)]
-    wrong = [found for found in counts if not re.fullmatch(r"examples\([\d_, ]+\)", found[1])]
+    wrong = [found for found in counts if not re.fullmatch(r"examples\([\d_]+(, (long=)?[\d_]+)?\)", found[1])]
     assert not wrong, "write max_examples=examples(N), with `examples` from support.effort, so that fuzzing scales it"
     assert len(counts) > 50

@@ -8,10 +8,11 @@ from fairway.api.scheduling import PodGroup
 from oracles.allocation import plan_bindings
 from support import objects as make
 from support.clusters import clusters, policies
+from support.effort import examples
 from support.engine import decided, policy, state_of
 
 THOROUGH = settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
 
 

@@ -19,13 +19,13 @@ from fairway.scheduler.plan import Plan
 from fairway.state.cluster import Deleted, Upserted
 from support import objects as make
 from support.contention import preempting, running_gang, waiting
-from support.effort import LONG
+from support.effort import examples
 from support.every_action import clusters, policies
 from support.objects import BEGIN
 from support.world import World
 
 many = settings(
-    max_examples=2_000 if LONG else 20,
+    max_examples=examples(20, 2_000),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 )

@@ -7,6 +7,7 @@ from fairway.api.nodes import Node
 from fairway.api.pods import Pod
 from fairway.api.scheduling import PodGroup
 from support.clusters import clusters
+from support.effort import examples
 from support.engine import decided, policy, state_of
 
 
@@ -28,7 +29,9 @@ def alone(objects, job):
     return kept
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
 @given(clusters(), st.data())
 def test_a_job_that_never_fits_is_not_placed_on_the_emptied_cluster(objects, data):
     chosen = policy(actions="allocate, backfill", plugins=("priority", "gang", "drf", "predicates"))
