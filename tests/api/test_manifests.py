@@ -417,6 +417,7 @@ def test_every_kind_of_the_design_is_read() -> None:
         ("resource.k8s.io/v1", "ResourceClaimTemplate"),
         ("fairway.dev/v1alpha1", "ResourceClass"),
         ("fairway.dev/v1alpha1", "Reservation"),
+        ("fairway.dev/v1alpha1", "EvictionRecord"),
         ("cluster.open-cluster-management.io/v1", "ManagedCluster"),
         ("cluster.open-cluster-management.io/v1beta2", "ManagedClusterSet"),
         ("cluster.open-cluster-management.io/v1beta1", "ManagedClusterSet"),

@@ -54,19 +54,20 @@ for number in range(int(sys.argv[1])):
     log.info("line", number=number, filler="x" * 100)
 print("went on", flush=True)
 sys.stdin.readline()
+standard_error.flush(float(sys.argv[2]))
 log.info("after")
 """
 
 
-def program(lines: int, stderr: int | None, preexec=None) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", PROGRAM, str(lines)]
+def program(lines: int, stderr: int | None, preexec=None, *, waits: bool = False) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", PROGRAM, str(lines), str(TIMEOUT if waits else 0)]
     pipe = subprocess.PIPE
     return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=stderr, text=True, preexec_fn=preexec)
 
 
 def test_a_full_pipe_blocks_no_thread_and_what_was_dropped_is_counted() -> None:
     reader, writer = os.pipe()
-    process = program(50_000, writer)
+    process = program(50_000, writer, waits=True)
     os.close(writer)
     assert process.stdout is not None
     assert process.stdout.readline() == "went on\n", "it logged 8 MB to a reader that reads nothing"

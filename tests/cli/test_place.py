@@ -99,7 +99,7 @@ def test_example_1_three_clusters_with_little_usage(placed: Any) -> None:
     assert names(placement) == ["c4", "c5", "c2"]
     assert [decision["score"] for decision in placement["decisions"]] == [220, 200, 100]
     assert [(item["cluster"], item["filter"], item["score"]) for item in placement["filtered"]] == [
-        ("c3", "Cut", 79),
+        ("c3", "Cut", 80),
         ("c1", "Cut", -40),
     ]
 

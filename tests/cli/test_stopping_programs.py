@@ -131,6 +131,7 @@ def wait_for_signals(started: Started) -> None:
     """Until the program handles signals itself: before, a signal ends it anyway."""
     status = Path(f"/proc/{started.process.pid}/status")
     for _ in range(TIMEOUT * 100):
+        assert started.process.poll() is None, "it ended by itself"
         caught = next(line for line in status.read_text().splitlines() if line.startswith("SigCgt"))
         if int(caught.split()[1], 16) >> (signal.SIGTERM - 1) & 1:
             return

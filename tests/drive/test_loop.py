@@ -255,12 +255,12 @@ def test_what_queues_have_is_said_although_no_pod_waits() -> None:
 
 
 def test_a_group_without_pods_that_comes_shortly_after_a_cycle_is_let_in() -> None:
-    """No pod waits, so nothing has to be decided at once; but a controller waits for the group before it makes pods."""
+    """No pod is pending, but a controller creates pods only once the group is admitted; reasons follow later."""
     given = Loop(node("n1", cpu=9))
     given.clock.advance(100_000)
     given.loop.seen(group("g", minimum=2))
     given.clock.advance(3 * SECOND)
-    assert given.times == [0, SECOND]
+    assert given.times == [0, 100_000, SECOND]
     assert [status.phase for status in given.world.cycles[-1].plan.status.pod_groups] == ["Inqueue"]
 
 

@@ -78,11 +78,18 @@ def test_the_page_is_built_where_the_package_takes_it_from() -> None:
 
 
 def test_what_only_builds_and_tests_is_not_in_the_image() -> None:
-    (removing,) = [line for line in stage("build") if "pip uninstall" in line]
+    """The environment of the image comes from the production lock and the wheel alone, and has no pip of its own."""
+    lines = "\n".join(stage("build"))
+    into = re.findall(r"pip --python /opt/fairway install (.*)", lines)
+    assert [line.split()[-1].strip("\\ ") for line in into] == ["locks/production.lock", "dist/*.whl"] or all(
+        "locks/production.lock" in line or "dist/*.whl" in line for line in into
+    )
+    assert "venv --without-pip /opt/fairway" in lines
     text = (ROOT / "pyproject.toml").read_text()
     (dev,) = re.findall(r"^dev = \[(.*?)^\]", text, re.DOTALL | re.MULTILINE)
-    names = {re.split(r"[>=<]", name)[0] for name in re.findall(r'"([^"]+)"', dev) if "[" not in name}
-    assert names <= set(removing.split())
+    names = {re.split(r"[>=<\[]", name)[0].lower() for name in re.findall(r'"([^"]+)"', dev)} - {"fairway"}
+    locked = {line.split("==")[0].lower() for line in (ROOT / "locks/production.lock").read_text().splitlines()}
+    assert names.isdisjoint(locked)
 
 
 def test_it_runs_without_root() -> None:

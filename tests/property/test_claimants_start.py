@@ -23,7 +23,7 @@ from support.effort import examples
 from support.world import World
 
 some = settings(
-    max_examples=examples(40, long=10_000),
+    max_examples=examples(40, 10_000),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 )

@@ -10,6 +10,7 @@ Where no object is left it is an error all the same.
 
 from __future__ import annotations
 
+import io
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -72,6 +73,11 @@ class Manifests:
         )
 
 
+def _standard_input() -> BinaryIO:
+    """Nothing where it is closed."""
+    return io.BytesIO() if sys.stdin is None else sys.stdin.buffer
+
+
 def load(
     sources: Sequence[str], *, stdin: BinaryIO | None = None, skip_invalid: bool = False, strict: bool = False
 ) -> Manifests:
@@ -81,7 +87,7 @@ def load(
     """
     collector = _Collector(skip_invalid, strict)
     unreadable: list[Problem] = []
-    for source in read_sources(sources, stdin or sys.stdin.buffer, unreadable):
+    for source in read_sources(sources, stdin or _standard_input(), unreadable):
         collector.unreadable(unreadable)
         for document in read_documents(source):
             collector.add(document)

@@ -192,7 +192,8 @@ class _Site:
         async def enter() -> Response:
             with self._bodies.reading("") as held:
                 body = await read_limited(request, LOGIN_BYTES, held)
-            value = await self._access.login(read_body(LoginRequest, body).token)
+            request.state.login_token = read_body(LoginRequest, body).token  # cut from whatever is logged
+            value = await self._access.login(request.state.login_token)
             return self._with_cookie(Response(b"{}", media_type="application/json", headers=NO_STORE), request, value)
 
         return await answering(enter(), request, self._shown.log)

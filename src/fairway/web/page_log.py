@@ -50,9 +50,12 @@ def printable(line: str) -> str:
 
 
 def secrets_of(request: Request) -> list[str]:
-    """All that could open the page: of the header and the cookies, and of an address that an older Fairway printed."""
+    """All that could open the page: of the header, the cookies and the body of a login, and of an address that an older
+    Fairway printed.
+    """
     bearer = request.headers.get("authorization", "").partition(" ")[2].strip()
-    found = [bearer, *request.cookies.values(), *request.query_params.getlist("token")]
+    login = str(getattr(request.state, "login_token", ""))
+    found = [bearer, login, *request.cookies.values(), *request.query_params.getlist("token")]
     return [text for text in found if len(text) >= SHORTEST_SECRET]
 
 

@@ -38,8 +38,9 @@ def never_fits(session: Session, job: JobRun) -> str:
     room = {shape: _counts(shape, whole, nodes) for shape, nodes in usable.items()}
     placeable = [run for run in job.runs if room[run.shape].any()]
     if sum(run.left for run in placeable) < needed:
-        first = next(run.shape for run in job.runs if not room[run.shape].any())
-        return _too_large(session, first, usable[first])
+        first = next((run.shape for run in job.runs if not room[run.shape].any()), None)
+        # Without such a shape its other pods have places already, or reservations: nothing is known of these here.
+        return "" if first is None else _too_large(session, first, usable[first])
     if text := _too_much(session, placeable, needed, np.logical_or.reduce([usable[run.shape] for run in placeable])):
         return text
     if len({run.shape for run in placeable}) == 1:
