@@ -183,7 +183,12 @@ class Cluster:
         job.minimum, job.phase = spec.min_member, group.status.phase
         if sum(spec.min_task_member.values()) <= spec.min_member:
             job.roles = spec.min_task_member
-        job.minimum_resources = dict(Resource.parse(spec.min_resources).amounts) if spec.min_resources else None
+        stated = {
+            name: amount
+            for name, amount in spec.min_resources.items()
+            if not name.startswith(("count/", "requests.", "limits."))  # a quota's names for the same pods
+        }
+        job.minimum_resources = dict(Resource.parse(stated).amounts) if stated else None
         job.created = LAST if meta.creation_timestamp is None else from_datetime(meta.creation_timestamp)
         self.jobs[job.key, False] = job
 

@@ -80,3 +80,8 @@ class TestNeverFits:
         assert self.said(node("n", cpu=4), busy, pod("p", cpu=4))[0] == "InsufficientResources"
         elastic = [group("g", minimum=2), [pod(f"g-{i}", group="g", cpu=1) for i in range(9)]]
         assert self.said(node("n", cpu=4), busy, elastic)[0] == "InsufficientResources"
+
+    def test_nothing_is_said_of_a_job_whose_other_pods_are_gated(self):
+        pods = [pod("g-0", group="g", cpu=2), pod("g-1", group="g", cpu=2, gates=["later"])]
+        found = plan(node("n", cpu=1), group("g", minimum=2), pods, policy=engine.policy(plugins=("predicates",)))
+        assert engine.reasons(found) == {"g": "InsufficientResources"}

@@ -33,6 +33,8 @@ def never_fits(session: Session, job: JobRun) -> str:
     if not session.nodes.snapshot.alive.any():
         return ""  # nodes are on their way: nothing is known of this cluster yet
     needed = max(1, job.minimum)
+    if sum(run.left for run in job.runs) < needed:
+        return ""  # it lacks pods (some may be gated, or placed): the others say nothing of the whole
     usable = {run.shape: _usable(session, run.shape) for run in job.runs}
     whole = session.nodes.snapshot.allocatable
     room = {shape: _counts(shape, whole, nodes) for shape, nodes in usable.items()}
