@@ -239,7 +239,7 @@ def test_a_changed_reason_becomes_an_event_though_nothing_happens_any_more() -> 
     stage.clock.move(15)
     (event,) = of_kind(stage.events(), "PodGroup")
     assert (event["reason"], event["type"]) == ("Unschedulable", "Warning")
-    assert event["message"].startswith("GangNotReady")
+    assert event["message"].startswith("NeverFits")
 
 
 def test_a_job_that_goes_on_waiting_says_so_ever_less_often() -> None:
@@ -265,7 +265,7 @@ def test_each_pod_of_a_waiting_gang_has_one_event() -> None:
     told = of_kind(stage.events(), "Pod")
     assert [one["involvedObject"]["name"] for one in told] == ["g-0", "g-1", "g-2"]
     assert {one["reason"] for one in told} == {"FailedScheduling"}
-    assert all(one["message"].startswith("GangNotReady: ") for one in told)
+    assert all(one["message"].startswith("NeverFits: ") for one in told)
     stage.see(pod("g-3", group="g", cpu=1))
     stage.clock.move(600)
     assert [one["involvedObject"]["name"] for one in of_kind(stage.events(), "Pod")] == ["g-3"]

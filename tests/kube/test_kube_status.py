@@ -71,7 +71,7 @@ def test_a_pod_that_waits_says_why_as_the_autoscaler_reads_it() -> None:
         "type": "PodScheduled",
         "status": "False",
         "reason": "Unschedulable",
-        "message": "0/1 nodes fit: 1 insufficient cpu",
+        "message": "a pod needs 2 cpu; the largest node has 1; now 0/1 nodes fit: 1 insufficient cpu",
         "lastTransitionTime": "2026-01-01T00:00:00Z",
     }
     assert written["Pod big"]["metadata"] == {"uid": "uid-of-Pod-default-big"}
@@ -80,7 +80,8 @@ def test_a_pod_that_waits_says_why_as_the_autoscaler_reads_it() -> None:
 
 
 def test_a_pod_that_says_so_already_is_left_alone() -> None:
-    waits = Condition("PodScheduled", "False", "Unschedulable", "0/1 nodes fit: 1 insufficient cpu", to_datetime(BEGIN))
+    said = "a pod needs 2 cpu; the largest node has 1; now 0/1 nodes fit: 1 insufficient cpu"
+    waits = Condition("PodScheduled", "False", "Unschedulable", said, to_datetime(BEGIN))
     big: Any = pod("big", cpu=2)
     stage = Stage(node("n1", cpu=1), replace(big, status=replace(big.status, conditions=(waits,))))
     assert "Pod big" not in stage.taken()
@@ -96,7 +97,7 @@ def test_numbers_that_move_are_written_every_ten_seconds_at_most() -> None:
     stage.clock.move(10)
     stage.statuses.look_again(stage.clock.time)
     (condition,) = stage.taken()["Pod big"]["status"]["conditions"]
-    assert condition["message"] == "0/10 nodes fit: 10 insufficient cpu"
+    assert condition["message"].endswith("0/10 nodes fit: 10 insufficient cpu")
 
 
 def test_another_pod_of_a_job_that_waits_is_told_at_once() -> None:
@@ -135,7 +136,7 @@ def test_a_group_that_waits_and_then_runs_and_completes() -> None:
     first = stage.taken()["PodGroup g"]["status"]
     assert first["phase"] == "Inqueue"
     (waits,) = first["conditions"]
-    assert (waits["type"], waits["status"], waits["reason"]) == ("Unschedulable", "True", "GangNotReady")
+    assert (waits["type"], waits["status"], waits["reason"]) == ("Unschedulable", "True", "NeverFits")
     stage.see(node("n2", cpu=1))
     status = stage.taken()["PodGroup g"]["status"]
     assert status["phase"] == "Running"
@@ -296,7 +297,7 @@ def test_one_event_per_job_and_change_of_reason() -> None:
     stage = Stage(node("n1", cpu=1), gang("g", members=3, cpu=1))
     (event,) = stage.said()
     assert event["reason"] == "Unschedulable"  # Volcano's; ours is in the text
-    assert event["message"].startswith("GangNotReady: ")
+    assert event["message"].startswith("NeverFits: ")
     assert event["type"] == "Warning"
     assert event["involvedObject"]["kind"] == "PodGroup"
     assert event["involvedObject"]["apiVersion"] == "scheduling.volcano.sh/v1beta1"

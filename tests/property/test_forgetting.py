@@ -229,7 +229,7 @@ def test_which_names_a_namespace_has_brought_does_not_depend_on_the_order_of_fil
         found.add((tuple(plan.warnings), tuple(b.pod for b in plan.bindings), tuple(reasons(plan).items())))
     [(warnings, bindings, waiting)] = found
     assert bindings == ("evil/p1",)
-    assert waiting == (("evil/p0", "InsufficientResources"),)
+    assert waiting == (("evil/p0", "NeverFits"),)
     assert "pod evil/p2 is set aside" in warnings[0]
 
 

@@ -34,7 +34,7 @@ def test_a_pod_that_is_told_of_again_changes_no_reason() -> None:
     state = state_of(make.node("n", cpu=1), pod)
     plan = decide(state, make_policy(), make.NOW)
     state.apply(Upserted(pod))
-    assert reasons(plan) == {"p": "InsufficientResources"}
+    assert reasons(plan) == {"p": "NeverFits"}
 
 
 def test_a_plan_that_no_one_has_any_more_costs_nothing() -> None:

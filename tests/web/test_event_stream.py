@@ -58,7 +58,7 @@ def test_hello_then_deltas_with_what_changed():
         shown.happens("second")
         ((_, kind, found),) = events_of(await anext(events))
         assert kind == "delta"
-        assert [(row["job"], row["state"]) for row in found["jobs"]] == [("default/second", "running")]
+        assert [(row["job"], row["state"]) for row in found["jobs"]] == [("default/second", "starting")]
         assert {"jobs", "queues", "nodes"} <= set(found["changed"])
         assert "reservations" not in found["changed"]
         assert [entry["kind"] for entry in found["feed"] if entry.get("job") == "default/second"] == [

@@ -116,6 +116,7 @@ POD_GROUP = {
     "spec.networkTopology": "How near to each other its pods must be.",
     "spec.networkTopology.mode": "hard: they must; soft: they should.",
     "spec.networkTopology.highestTierAllowed": "The highest tier of HyperNodes that they may span.",
+    "spec.networkTopology.highestTierName": "The same tier by the name that its HyperNodes give it.",
     "status": "How far it is; only schedulers write it.",
     "status.phase": "Pending, Inqueue, Running, Unknown or Completed.",
     "status.conditions": "Scheduled once it has what it needs at least, Unschedulable while it waits, and why.",
