@@ -294,10 +294,10 @@ def test_what_was_refused_is_written_again_though_nothing_happens_any_more() -> 
 
 
 def test_one_event_per_job_and_change_of_reason() -> None:
-    stage = Stage(node("n1", cpu=1), gang("g", members=3, cpu=1))
+    stage = Stage(node("n1", cpu=3), pod("f", node="n1", cpu=2), gang("g", members=3, cpu=1))
     (event,) = stage.said()
     assert event["reason"] == "Unschedulable"  # Volcano's; ours is in the text
-    assert event["message"].startswith("NeverFits: ")
+    assert event["message"].startswith("GangNotReady: ")
     assert event["type"] == "Warning"
     assert event["involvedObject"]["kind"] == "PodGroup"
     assert event["involvedObject"]["apiVersion"] == "scheduling.volcano.sh/v1beta1"

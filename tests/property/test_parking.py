@@ -182,4 +182,4 @@ def test_what_is_parked_is_not_looked_at(started: bool, external: bool) -> None:
         plan = decide(state, policy, make.NOW, registry=registry)
     assert [run.shape.vector[0] for (_, template), _ in looked.call_args_list for run in template.runs] == [(0, 1000)]
     assert [binding.pod for binding in plan.bindings] == ["default/small"]
-    assert list(reasons(plan).values()) == ["NeverFits"]
+    assert list(reasons(plan).values()) == ["InsufficientResources" if started else "NeverFits"]

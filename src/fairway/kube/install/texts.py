@@ -117,6 +117,8 @@ POD_GROUP = {
     "spec.networkTopology.mode": "hard: they must; soft: they should.",
     "spec.networkTopology.highestTierAllowed": "The highest tier of HyperNodes that they may span.",
     "spec.networkTopology.highestTierName": "The same tier by the name that its HyperNodes give it.",
+    "spec.subGroupPolicy": "Sub-groups of the pods. They are not supported yet: a job that has some waits.",
+    "spec.subGroupPolicy[].name": "The name of the sub-group.",
     "status": "How far it is; only schedulers write it.",
     "status.phase": "Pending, Inqueue, Running, Unknown or Completed.",
     "status.conditions": "Scheduled once it has what it needs at least, Unschedulable while it waits, and why.",
