@@ -100,10 +100,12 @@ class Asked(NamedTuple):
     is_list: bool = False
     """By streaming: a watch that begins with all objects there are."""
     token: str = ""
+    is_dry_run: bool = False
+    """The server answers as if it had written, and writes nothing."""
 
     @property
     def is_write(self) -> bool:
-        return self.method != "GET"
+        return self.method != "GET" and not self.is_dry_run
 
 
 class Passed(NamedTuple):
@@ -241,6 +243,7 @@ class FaultProxy:
             "watch" in request.query,
             "sendInitialEvents" in request.query,
             request.headers.get("Authorization", "").removeprefix("Bearer "),
+            is_dry_run="dryRun" in request.query,
         )
         self.asked.append((time.monotonic(), asked))
         try:

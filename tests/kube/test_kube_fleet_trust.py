@@ -166,6 +166,6 @@ def test_the_access_that_is_installed_is_enough_and_every_rule_is_used(hub: Hub)
 
 
 def _access(method: str, path: str) -> tuple[str, str]:
-    found = re.sub(r"^/apis/[^/]+/[^/]+/(namespaces/[^/]+/)?", "", path.partition("?")[0]).split("/")
+    found = re.sub(r"^/(apis/[^/]+|api)/[^/]+/(namespaces/[^/]+/)?", "", path.partition("?")[0]).split("/")
     resource = found[0] + (f"/{found[2]}" if len(found) > 2 else "")
     return resource, {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}[method]
