@@ -72,7 +72,7 @@ def test_an_address_that_changes_while_the_page_is_drawn_is_followed(started: Br
 
 
 def test_the_token_leaves_the_address(viewed: Viewed) -> None:
-    assert "token" not in viewed.page.url
+    viewed.page.wait_for_url(lambda url: "token" not in url)  # once the login is answered
 
 
 def test_jobs_are_listed_with_state_and_reason(served: ServedPage, viewed: Viewed) -> None:
