@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { tokenOf } from "../src/app/token";
+import { tokenOf, viewAfterToken } from "../src/app/token";
 
 describe("the token of an address", () => {
   it("is what follows #token=", () => {
@@ -10,5 +10,11 @@ describe("the token of an address", () => {
 
   it("is nothing elsewhere", () => {
     for (const hash of ["", "#", "#/jobs", "#/jobs?token=x", "#tokens=x"]) expect(tokenOf(hash)).toBe("");
+  });
+
+  it("ends where a view follows", () => {
+    expect(tokenOf("#token=a%23b#/jobs?queue=q")).toBe("a#b");
+    expect(viewAfterToken("#token=a%23b#/jobs?queue=q")).toBe("#/jobs?queue=q");
+    expect(viewAfterToken("#token=a")).toBe("");
   });
 });

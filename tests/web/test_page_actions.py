@@ -18,7 +18,7 @@ from fairway.web.asking import RequestRefusedError, Viewer
 from fairway.web.cluster_actions import GROUPS, ApiWrite, ClusterActions, _sent
 from fairway.web.sandbox_actions import SandboxActions
 from support.engine import policy
-from support.objects import NOW, gang, manifest, node, pod, queue
+from support.objects import NOW, gang, manifest, node, pod, priority_class, queue
 from support.sandboxes import after, made
 from support.web_pages import AskedPage
 
@@ -185,6 +185,24 @@ def test_a_group_that_was_not_seen_yet_is_held_before_its_pods(cluster):
         mirror.apply([Upserted(group)], NOW)
     with pytest.raises(RequestRefusedError, match="refused"):
         cluster.act(USER, "a/late", JobActionRequest("hold"))
+
+
+def test_a_class_above_the_pods_own_is_said_to_have_no_effect(cluster):
+    with cluster._watch.mirror() as mirror:
+        mirror.apply([Upserted(priority_class("high", 7)), Upserted(priority_class("low", -7))], NOW)
+    said = cluster.act(USER, "a/g", JobActionRequest("reprioritise", priority_class="low"))
+    assert said == "a/g: its priority class is low now"
+    said = cluster.act(USER, "a/g", JobActionRequest("reprioritise", priority_class="high"))
+    assert "high now, but it counts as 0, the highest priority of its own pods" in said
+    assert [write.body for write in cluster.sent] == [{"spec": {"priorityClassName": name}} for name in ("low", "high")]
+
+
+def test_a_new_priority_of_a_sandbox_takes_effect(page):
+    page.sandbox.apply([priority_class("high", 7)])
+    said = act(page, "waits", action="reprioritise", priorityClass="high").document["text"]
+    assert said == "default/waits: its priority class is high now, and that of its pods that wait"
+    after(page.sandbox, 10)
+    assert page.get("jobs/default/waits").document["job"]["priority"] == 7
 
 
 def test_what_holds_a_job_is_taken_off_it(cluster):

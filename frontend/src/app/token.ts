@@ -1,14 +1,21 @@
 /**
  * The address that a terminal prints ends in `#token=…`. What follows the `#` is sent to no server, so the token is in no
- * log; it is taken out of the address bar, and out of the browser's history, before anything else happens.
+ * log; it is taken out of the address bar, and out of the browser's history, before anything else happens. A view may follow
+ * it: `#token=…#/jobs?queue=research`.
  */
 
 const PREFIX = "#token=";
 
+/** The view that follows the token, as a hash; "" where there is none. */
+export function viewAfterToken(hash: string): string {
+  const end = hash.indexOf("#", PREFIX.length);
+  return end < 0 ? "" : hash.slice(end);
+}
+
 /** The token of an address; "" where it has none. */
 export function tokenOf(hash: string): string {
   if (!hash.startsWith(PREFIX)) return "";
-  const text = hash.slice(PREFIX.length);
+  const text = hash.slice(PREFIX.length, hash.length - viewAfterToken(hash).length);
   try {
     return decodeURIComponent(text);
   } catch {
@@ -19,6 +26,6 @@ export function tokenOf(hash: string): string {
 /** The token of the page's address, which then has none. */
 export function takeToken(): string {
   const token = tokenOf(location.hash);
-  if (location.hash.startsWith(PREFIX)) history.replaceState(null, "", location.pathname);
+  if (location.hash.startsWith(PREFIX)) history.replaceState(null, "", location.pathname + viewAfterToken(location.hash));
   return token;
 }

@@ -85,7 +85,8 @@ class ClusterActions:
             case "reprioritise":
                 if not request.priority_class or job.kind != "PodGroup":
                     raise RequestRefusedError(422, "reprioritise needs a PodGroup and `priorityClass`")
-                return self._reprioritise(viewer, job, request.priority_class)
+                limit = _limit_by_pods(mirror, job, request.priority_class)
+                return self._reprioritise(viewer, job, request.priority_class, limit)
             case "release":
                 if not holds(mirror, job):
                     raise RequestRefusedError(422, f"{job.key}: is not held (annotation {HOLD})")
@@ -110,9 +111,9 @@ class ClusterActions:
         await self._send(viewer, [ApiWrite("DELETE", path) for path in paths])
         return f"{job.key}: deleted with {'1 pod' if len(pods) == 1 else f'{len(pods)} pods'}"
 
-    async def _reprioritise(self, viewer: Viewer, job: Job, name: str) -> str:
+    async def _reprioritise(self, viewer: Viewer, job: Job, name: str, limit: str) -> str:
         await self._send(viewer, [ApiWrite("PATCH", _group_path(job), {"spec": {"priorityClassName": name}})])
-        return f"{job.key}: its priority class is {name} now"
+        return f"{job.key}: its priority class is {name} now{limit}"
 
     async def _hold(self, viewer: Viewer, job: Job) -> str:
         """By its group, which may be there though it was not seen yet; where it is not, by each of its pods."""
@@ -166,6 +167,14 @@ async def _sent(client: ApiClient, request: ApiWrite) -> None:
         else:
             return
     raise min(refusals, key=lambda error: error.status)
+
+
+def _limit_by_pods(mirror: Mirror, job: Job, name: str) -> str:
+    """What to say where the class is worth more than the job's pods, whose own priority nobody can change."""
+    most = max((task.priority for task in job.tasks), default=None)
+    if most is None or mirror.state.priorities.value(name) <= most:
+        return ""
+    return f", but it counts as {most}, the highest priority of its own pods: make them again with that class"
 
 
 def holds(mirror: Mirror, job: Job) -> bool:

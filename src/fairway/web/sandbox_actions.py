@@ -67,8 +67,9 @@ class SandboxActions:
         group = next((one for one in self._sandbox.objects() if kinds.key(one) == key), None)
         if not isinstance(group, PodGroup):
             raise RequestRefusedError(404, f"{job}: there is no PodGroup of this name")
-        self._sandbox.apply([replace(group, spec=replace(group.spec, priority_class_name=priority_class))])
-        return f"{job}: its priority class is {priority_class} now"
+        pods = [thing for thing in self._known(job) if isinstance(thing, Pod) and not thing.spec.node_name]
+        self._sandbox.apply([_with_class(thing, priority_class) for thing in (group, *pods)])
+        return f"{job}: its priority class is {priority_class} now, and that of its pods that wait"
 
     def _hold(self, job: str) -> str:
         known = self._known(job)
@@ -107,3 +108,12 @@ class SandboxActions:
             elif isinstance(thing, PodGroup) and f"{thing.metadata.namespace}/{thing.metadata.name}" == job:
                 found.append(thing)
         return found
+
+
+def _with_class(thing: Pod | PodGroup, name: str) -> ApiObject:
+    """A group counts up to the priority of its pods, so those that wait get the class, too: on a cluster its controller
+    would make them again.
+    """
+    if isinstance(thing, Pod):
+        return replace(thing, spec=replace(thing.spec, priority_class_name=name, priority=None))
+    return replace(thing, spec=replace(thing.spec, priority_class_name=name))
