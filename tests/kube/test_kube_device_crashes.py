@@ -108,8 +108,6 @@ def test_K14_a_pod_gets_its_device_once_whatever_write_the_process_is_killed_at(
     bound = (end, fault) == ("/pods/p/binding", "kill-after")
     if elsewhere and (bound or (fault == "kill-before" and end in ("/resourceclaims", "/resourceclaims/c"))):
         pytest.skip("nothing was chosen yet, or the pod is bound")
-    if elsewhere and form == "claim":
-        pytest.xfail("known regression: the pod waits for its own place while its claim stays on the closed node")
     (site.by_limits if form == "limits" else site.by_claim)()
     site.killed.at(end.replace("/resourceclaims/own", f"/resourceclaims/{site.own_claim()}"), fault)
     site.killed.run.start()

@@ -79,6 +79,13 @@ class Effort:
         self.put_off(template, namespace)
         return False
 
+    def prepares(self, job: JobRun, shape: Shape) -> bool:
+        """Have the expressions of a shape evaluated; False if that has to go on in a later cycle."""
+        if self._nodes.devices.prepare(shape, self._budget.purse(job.namespace)):
+            return True
+        self._budget.put_off(job.template, job.namespace, last=True)
+        return False
+
     def put_off(self, template: GangTemplate, namespace: str, *, last: bool = False) -> None:
         self._budget.put_off(template, namespace, last=last)
         self._admitted.discard(template)

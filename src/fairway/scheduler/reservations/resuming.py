@@ -95,7 +95,9 @@ def _settle(session: Session, job: JobRun) -> None:
     """Reservations that can take their capacity do; if that makes the job ready it is bound."""
 
     def is_there(reservation: TaskReservation) -> bool:
-        return session.nodes.kernel.fits_now(reservation.task.shape, reservation.row)
+        return _is_known(session, reservation) and session.nodes.kernel.fits_now(
+            reservation.task.shape, reservation.row
+        )
 
     nominated = session.statement()
     for reservation in session.reservations.of(job):
@@ -143,11 +145,7 @@ def _nomination_broken(session: Session, reservation: TaskReservation) -> str:
     timeout = session.policy.nomination_timeout
     if session.now - reservation.since >= timeout * SECOND:
         return f"not bound within {timeout} s"
-    return (
-        ""
-        if session.nodes.kernel.fits_when_empty(reservation.task.shape, reservation.row)
-        else "it no longer fits its node"
-    )
+    return _no_longer_fits(session, reservation)
 
 
 def _reservation_broken(session: Session, reservation: TaskReservation) -> str:
@@ -160,8 +158,19 @@ def _reservation_broken(session: Session, reservation: TaskReservation) -> str:
     if timeout and session.now - reservation.since >= timeout * SECOND:
         session.reservations.given_up.setdefault(reservation.job, set()).add(reservation.row)
         return f"not used within {timeout} s"
-    return (
-        ""
-        if session.nodes.kernel.fits_when_empty(reservation.task.shape, reservation.row)
-        else "it no longer fits its node"
-    )
+    return _no_longer_fits(session, reservation)
+
+
+def _no_longer_fits(session: Session, reservation: TaskReservation) -> str:
+    if not _is_known(session, reservation):
+        return ""
+    fits = session.nodes.kernel.fits_when_empty(reservation.task.shape, reservation.row)
+    return "" if fits else "it no longer fits its node"
+
+
+def _is_known(session: Session, reservation: TaskReservation) -> bool:
+    """Whether the expressions by which a pod requests devices are evaluated: until they are, it seems to fit nowhere.
+    That belongs to the pod, which has a place, and not to its template, which counts what still needs one.
+    """
+    effort = session.effort
+    return effort is None or effort.prepares(reservation.job, reservation.task.shape)
