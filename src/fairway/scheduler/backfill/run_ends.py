@@ -16,7 +16,7 @@ from fairway.clock import SECOND, Micros
 from fairway.resources.columns import IntColumn
 from fairway.scheduler.backfill.gains import KeptGains
 from fairway.scheduler.backfill.runtimes import Runtimes
-from fairway.scheduler.eviction.units import is_system
+from fairway.scheduler.framework.system_pods import is_system
 from fairway.state.cluster import ClusterState
 from fairway.state.jobs import NOWHERE, ON_NODE, Job, Task, TaskState
 

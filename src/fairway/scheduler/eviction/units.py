@@ -10,14 +10,12 @@ from collections.abc import Callable, Iterable
 
 from fairway.clock import Micros
 from fairway.resources.columns import Vector
+from fairway.scheduler.framework.system_pods import is_system
 from fairway.state.annotations import LAST_CHECKPOINT, is_never_evicted, parse_checkpoint
 from fairway.state.jobs import READY, Job, Task, TaskState
 from fairway.state.queues import Amounts, add
-from fairway.state.reader import SYSTEM_CLASSES
 
 EVICTABLE = frozenset({TaskState.BOUND, TaskState.RUNNING})
-SYSTEM_NAMESPACE = "kube-system"
-SYSTEM_PRIORITY = min(SYSTEM_CLASSES.values())
 
 
 class Unit:
@@ -161,14 +159,6 @@ def saved_at(task: Task) -> Micros:
 
 def _cooled(task: Task) -> Micros:
     return start_of(task) + task.traits.cooldown if task.traits.cooldown else 0
-
-
-def is_system(task: Task) -> bool:
-    return (
-        task.job.namespace == SYSTEM_NAMESPACE
-        or task.priority >= SYSTEM_PRIORITY
-        or task.traits.priority_class in SYSTEM_CLASSES
-    )
 
 
 def units_of(job: Job) -> list[Unit]:

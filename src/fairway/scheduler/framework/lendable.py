@@ -12,22 +12,11 @@ from collections.abc import Iterable
 from fairway.api.affinity import matches
 from fairway.api.scheduling import PodDisruptionBudget
 from fairway.scheduler.framework.job_run import JobRun
+from fairway.scheduler.framework.system_pods import is_system
 from fairway.scheduler.verdict import Reason, Verdict
 from fairway.state.annotations import is_never_evicted
 from fairway.state.cluster import ClusterState
 from fairway.state.jobs import FINISHED, Task
-from fairway.state.reader import SYSTEM_CLASSES
-
-SYSTEM_NAMESPACE = "kube-system"
-SYSTEM_PRIORITY = min(SYSTEM_CLASSES.values())
-
-
-def is_system(task: Task) -> bool:
-    return (
-        task.job.namespace == SYSTEM_NAMESPACE
-        or task.priority >= SYSTEM_PRIORITY
-        or task.traits.priority_class in SYSTEM_CLASSES
-    )
 
 
 class Unevictable:
