@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
+from statistics import fmean
 
 from support.cli import invoke
 
@@ -39,5 +41,9 @@ def test_long_jobs_finish_though_short_ones_stop_them_every_four_hours(tmp_path:
     metrics = json.loads((tmp_path / "out" / "report.json").read_text())["metrics"]["preemption"]
     assert metrics["mostStops"] <= 11  # 2 + 4 + ... + 1024 minutes, then a day: longer than a training job takes
     assert 0 < metrics["dominantHours"] < 240
-    jobs = (tmp_path / "out" / "jobs.csv").read_text()
-    assert sum(line.startswith("ml/train") for line in jobs.splitlines()) >= 3
+    with (tmp_path / "out" / "jobs.csv").open() as lines:
+        jobs = list(csv.DictReader(lines))
+    assert sum(job["job"].startswith("ml/train") for job in jobs) >= 3
+    waits = [float(job["start"]) - float(job["submit"]) for job in jobs if job["job"].startswith("ml/short")]
+    assert len(waits) >= 80
+    assert fmean(waits) < 4.2 * 3600  # the price, which docs/contention.md states
