@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable, Iterable
 from itertools import permutations
@@ -14,10 +15,12 @@ from hypothesis import strategies as st
 from fairway.api.kinds import ApiObject
 from fairway.api.policy import Policy
 from fairway.scheduler.decide import decide
-from fairway.state.cluster import ClusterState, Deleted, Upserted
+from fairway.state.cluster import MIN_LOGGED_JOBS, ClusterState, Deleted, Upserted
 from fairway.state.compaction import CYCLES
 from fairway.state.invariants import check
+from fairway.state.jobs import Job
 from fairway.state.reader import MAX_NAMES, arrival_order
+from support import every_action
 from support import objects as make
 from support.clusters import clusters, policies
 from support.devices import asking, kind_class, published, resource_slice
@@ -188,6 +191,46 @@ def test_forgetting_changes_no_plan(objects: list[ApiObject], policy: Policy, da
             compact.apply(event(thing))
         compact.compaction.run()
         assert decide(compact, policy, make.NOW).document() == decide(kept, policy, make.NOW).document()
+
+
+def test_jobs_that_are_gone_do_not_stay_in_memory() -> None:
+    state = state_of(lasting())
+    most = 2 * MIN_LOGGED_JOBS + 64
+    for i in range(most // 20):
+        gang = make.gang("g", f"ns-{i}", members=2, cpu=1)
+        singles = [make.pod(f"p{n}", f"ns-{i}", node="n1" if n % 2 else None, cpu=1) for n in range(20)]
+        state.upsert([*gang, *singles])
+        decide(state, POLICY, make.NOW)
+        for thing in (*gang, *singles):
+            state.apply(Deleted(thing))
+        decide(state, POLICY, make.NOW)
+    gc.collect()
+    gone = [thing for thing in gc.get_objects() if isinstance(thing, Job) and thing.namespace.startswith("ns-")]
+    assert len({job.namespace for job in gone}) <= most // 40 + 1, (
+        "each job was logged twice: as it came and as it went"
+    )
+
+
+class Forgetful(ClusterState):
+    """Its log of changed jobs reaches back to the last change only."""
+
+    def refresh(self) -> None:
+        super().refresh()
+        self.changed_jobs.keep_last(1)
+
+
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(every_action.clusters(), every_action.policies(), st.data())
+def test_a_reader_that_has_missed_changes_of_jobs_decides_the_same(
+    objects: list[ApiObject], policy: Policy, data: st.DataObject
+) -> None:
+    kept, forgetful = ClusterState(), Forgetful()
+    for round in range(4):
+        for thing in data.draw(st.lists(st.sampled_from(objects), max_size=12)) if round else objects:
+            event = data.draw(st.sampled_from([Upserted, Deleted])) if round else Upserted
+            kept.apply(event(thing))
+            forgetful.apply(event(thing))
+        assert decide(forgetful, policy, make.NOW).document() == decide(kept, policy, make.NOW).document()
 
 
 def test_a_namespace_brings_only_so_many_resource_names() -> None:

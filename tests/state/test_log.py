@@ -38,6 +38,19 @@ def test_every_position_reads_what_was_logged_since_or_nothing(kind, entries):
     assert all(list(found) == expected for found, expected in slices), "what was read stays as it is"
 
 
+@given(st.lists(st.integers(0, 99), max_size=40), st.integers(1, 9))
+def test_a_log_that_keeps_the_last_entries_knows_these_and_few_more(entries, count):
+    log, everything = Log(), []
+    for entry in entries:
+        log.add(entry)
+        everything.append(entry)
+        log.keep_last(count)
+        assert log.end == len(everything)
+        known = [position for position in range(log.end + 1) if log.since(position) is not None]
+        assert max(0, log.end - 2 * count) <= known[0] <= max(0, log.end - min(count, KEPT))
+        assert all(log.since(position) == everything[position:] for position in known)
+
+
 def test_a_log_of_everything_is_read_by_no_reader():
     log = RowLog()
     log.add(1)

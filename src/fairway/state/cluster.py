@@ -41,6 +41,8 @@ __all__ = ["COLUMN_BYTES", "ClusterState", "Deleted", "Event", "Upserted"]
 
 COLUMN_BYTES = 256 << 20
 """80 KB for each shape at 10,000 nodes; the least recently used go."""
+MIN_LOGGED_JOBS = 1024
+"""Changes of jobs that are kept at least, so that on a small cluster no reader that looks in every cycle misses one."""
 
 
 class ClusterState(ClusterTables):
@@ -172,6 +174,9 @@ class ClusterState(ClusterTables):
             if job.minimum_resources is not None or job in self.waiting.unallocated:
                 self.waiting.note_claim(job)
             self.changed_jobs.add(job)
+        # A reader that has missed more changes than there are jobs reads all jobs again at no higher cost. So nothing
+        # older is kept: an entry keeps its job in memory with all its pods, long after they were deleted.
+        self.changed_jobs.keep_last(max(MIN_LOGGED_JOBS, len(self.groups) + len(self.tasks)))
 
     def _note_broken(self, job: Job) -> None:
         job.broken = is_broken(job)

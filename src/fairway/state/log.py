@@ -30,6 +30,13 @@ class Log(Generic[T]):
             del self._entries[:_KEPT]
             self._start += _KEPT
 
+    def keep_last(self, count: int) -> None:
+        """Forget older entries once there are twice as many, so that forgetting costs little per entry."""
+        length = self.end - self._start
+        if length > 2 * count:
+            del self._entries[: length - count]
+            self._start = self.end - count
+
     def since(self, position: int) -> list[T] | None:
         """What was logged since a position; None if the log no longer reaches back that far."""
         if position < self._start:
