@@ -103,22 +103,22 @@ def test_kubectl_explains_fields(kubectl: KubectlUser) -> None:
 def test_a_pod_shows_its_event(kubectl: KubectlUser) -> None:
     made = create(kubectl.plane, pod("shown", SPACE))
     event = {
-        "apiVersion": "events.k8s.io/v1",
+        "apiVersion": "v1",
         "kind": "Event",
         "metadata": {"name": "shown.1", "namespace": SPACE},
         "eventTime": "2026-01-01T00:00:00.000000Z",
-        "reportingController": "fairway.dev/scheduler",
+        "reportingComponent": "fairway.dev/scheduler",
         "reportingInstance": "test",
         "action": "Scheduling",
         "reason": "FailedScheduling",
-        "regarding": {
+        "involvedObject": {
             "apiVersion": "v1",
             "kind": "Pod",
             "name": "shown",
             "namespace": SPACE,
             "uid": made["metadata"]["uid"],
         },
-        "note": "InsufficientResources: 0/1 nodes fit: 1 insufficient cpu",
+        "message": "InsufficientResources: 0/1 nodes fit: 1 insufficient cpu",
         "type": "Warning",
     }
     eventually(lambda: create(kubectl.plane, event, user=SCHEDULER))

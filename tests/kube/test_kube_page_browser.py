@@ -69,7 +69,7 @@ def test_each_view_of_a_live_scheduler(installed: ControlPlane, cluster: Cluster
         viewed.page.get_by_role("region", name=f"Node {node}").get_by_text("runs").first.wait_for()
         cluster.pod("late", cpu="1")
         viewed.go(f"jobs?namespace={cluster.namespace}&search=late")
-        viewed.page.locator(".grid-row", has_text="late").get_by_text("running").wait_for()
+        viewed.page.locator(".grid-row", has_text="late").get_by_text("starting").wait_for()
         assert viewed.errors == []
 
 

@@ -238,7 +238,7 @@ def test_the_page_finds_a_scheduler_that_was_killed_again(page: LivePageOf, clus
     eventually(lambda: page.job(f"{cluster.namespace}/new", tenancy.admin).get("job"), "the page shows the new pod")
 
     def shown() -> set[str]:
-        rows = page.ask(f"/api/v1/jobs?namespace={cluster.namespace}&state=running", tenancy.admin).document["rows"]
+        rows = page.ask(f"/api/v1/jobs?namespace={cluster.namespace}&state=starting", tenancy.admin).document["rows"]
         return {row["job"].partition("/")[2] for row in rows}
 
     eventually(lambda: shown() == {"stays", "new"}, "and not the one that was deleted")

@@ -21,6 +21,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "kubernetes.md").read_text()
 BLOCKS = [line.strip() for line in PAGE.splitlines() if line.startswith("    ")]
 FENCED = re.compile(r"```\w*\n(.*?)```", re.DOTALL)
 INLINE = [" ".join(found.split()) for found in re.findall(r"`([^`]+)`", FENCED.sub("", PAGE))]
+EXAMPLES = Path(__file__).parents[2] / "examples" / "policies"
 EXAMPLE = FENCED.findall(PAGE)[0]
 
 
@@ -115,7 +116,8 @@ def test_the_example_is_taken_and_the_questions_of_the_page_have_answers(shell: 
 
 
 def test_a_dry_run_beside_another_scheduler_writes_nothing(shell: Shell) -> None:
-    process = shell.start(command("fairway run --scheduler-names volcano --dry-run"))
+    (shell.folder / "policy.yaml").write_text((EXAMPLES / "volcano.yaml").read_text())
+    process = shell.start(command("fairway run --scheduler-names volcano --policy policy.yaml --dry-run"))
     try:
         eventually(lambda: "all kinds are listed" in shell.log)
     finally:
