@@ -126,7 +126,7 @@ def test_killed_at_any_moment_every_arrival_happens_once(step: int, tmp_path: Pa
     while True:
         process = subprocess.Popen(_driver(path, step), env=_environment(), stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None
-        for _ in range(random.randint(1, 20 if LONG else 4)):
+        for _ in range(random.randint(3, 20 if LONG else 9)):
             process.stdout.readline()
         time.sleep(random.uniform(0, 0.2))
         ended = process.poll()
