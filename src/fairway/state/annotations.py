@@ -21,6 +21,16 @@ QUEUE_NAME = "scheduling.volcano.sh/queue-name"
 QUEUE_NAMES = ("fairway.dev/queue", "kueue.x-k8s.io/queue-name", QUEUE_NAME)
 """Labels or annotations that name a queue: the first that is there counts."""
 
+JOB_INDEX = "jobset.sigs.k8s.io/job-index"
+REPLICATED_JOB = "jobset.sigs.k8s.io/replicatedjob-name"
+"""Job indexes count within one of these."""
+GROUP_INDEX = "leaderworkerset.sigs.k8s.io/group-index"
+WORKER_INDEX = "leaderworkerset.sigs.k8s.io/worker-index"
+COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
+POD_INDEX = "apps.kubernetes.io/pod-index"
+INDEX_LABELS = (JOB_INDEX, WORKER_INDEX, COMPLETION_INDEX, POD_INDEX)
+"""Labels of a pod that has a rank in its job: controllers write them."""
+
 MIN_AVAILABLE = "fairway.dev/min-available"
 """On the pods of a controller: how many of them make a gang."""
 

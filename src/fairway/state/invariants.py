@@ -16,6 +16,7 @@ import numpy as np
 from fairway.errors import InvariantError
 from fairway.state.cluster import ClusterState
 from fairway.state.jobs import ACCOUNTED, FINISHED, NOWHERE, ON_NODE, READY, WAITING, Job, Task, TaskState, is_valid
+from fairway.state.membership import rank_of
 from fairway.state.queues import Amounts, QueueInfo
 from fairway.state.shapes import Shape
 from fairway.state.snapshot import Snapshot
@@ -102,6 +103,8 @@ def _check_jobs(state: ClusterState) -> None:
 def _check_hints(state: ClusterState, job: Job) -> None:
     counted = Counter(task.hints for task in job.tasks if not job.alone)
     same(f"what the pods of job {job.key} say", job.hints, dict(counted))
+    for task in job.tasks if not job.alone else ():
+        same(f"rank of task {task.key}", task.rank, rank_of(task.source, task.key))
     named = job.named_queue or min((hints.queue for hints in counted if hints.queue), default="")
     same(f"queue of job {job.key}", job.queue, named or state.namespaces.queue(job.namespace) or "default")
     requested = job.own_topology or strictest(hints.topology for hints in counted)

@@ -14,7 +14,7 @@ from fairway.clock import Micros, parse_rfc3339
 from fairway.errors import InputError
 from fairway.resources.columns import Vector
 from fairway.state.annotations import NOMINATED_SINCE
-from fairway.state.membership import NO_HINTS, PodHints
+from fairway.state.membership import NO_HINTS, PodHints, PodRank
 from fairway.state.shapes import Shape
 from fairway.state.topology import TopologyRequest
 
@@ -137,6 +137,7 @@ class Task:
         "matched",
         "node",
         "priority",
+        "rank",
         "record",
         "shape",
         "source",
@@ -172,6 +173,8 @@ class Task:
         """The annotations that say which devices it was given."""
         self.hints: PodHints = NO_HINTS
         """What it says for its job."""
+        self.rank: PodRank | None = None
+        """Its order among the pods of its job, if it carries an index."""
         self.state = TaskState.PENDING
         self.node = NOWHERE
 

@@ -8,6 +8,7 @@ controller that makes pods through another one (a JobSet makes Jobs) is known by
 from __future__ import annotations
 
 from enum import Enum
+from sys import intern
 from typing import NamedTuple
 
 from fairway.api.meta import ObjectMeta
@@ -51,9 +52,16 @@ class PodHints(NamedTuple):
     controller: str = ""
     """The uid of its own controller, of pods that name no group: what it is known by when it comes again."""
     topology: TopologyRequest | None = None
+    indexed: bool = False
+    """Whether it carries an index: the pods of the job have an order then."""
 
 
 NO_HINTS = PodHints()
+
+PodRank = tuple[str, int, str]
+"""Where a pod stands among those of its job: its set of pods, its number there, its key."""
+
+_MAX_INDEX = (1 << 31) - 1
 
 
 def belonging(pod: Pod) -> tuple[str, Belongs]:
@@ -126,7 +134,33 @@ def pod_hints(pod: Pod) -> PodHints:
     minimum = 1 if text is None else names.parse_count(text) or 1
     owner = next((owner for owner in pod.metadata.owner_references if owner.controller), None)
     uid = owner.uid if owner is not None and not group_name(pod) else ""
-    hints = PodHints(
-        queue, minimum, pod.metadata.annotations.get(names.STARVING_AFTER, ""), uid, of_object(pod.metadata)
-    )
+    indexed = bool(meta.labels) and not meta.labels.keys().isdisjoint(names.INDEX_LABELS)
+    hints = PodHints(queue, minimum, meta.annotations.get(names.STARVING_AFTER, ""), uid, of_object(meta), indexed)
     return NO_HINTS if hints == NO_HINTS else hints
+
+
+def rank_of(pod: Pod, key: str) -> PodRank | None:
+    """The order of a pod among those of its job, by the indexes that it carries; None without one.
+
+    The sets are a JobSet's replicated jobs, or the controllers in a PodGroup that holds several: each counts from 0.
+    """
+    labels, pods = pod.metadata.labels, ""
+    outer, worker = labels.get(names.JOB_INDEX), labels.get(names.WORKER_INDEX)
+    inner = worker or labels.get(names.COMPLETION_INDEX) or labels.get(names.POD_INDEX)
+    if outer:
+        pods = labels.get(names.REPLICATED_JOB, "")
+    elif worker:
+        outer = labels.get(names.GROUP_INDEX)
+    elif inner:
+        for owner in pod.metadata.owner_references:
+            if owner.controller:
+                pods = owner.name
+    else:
+        return None
+    number = _index(inner) if inner else 0
+    return intern(pods), _index(outer) << 31 | number if outer else number, key
+
+
+def _index(text: str) -> int:
+    """What is not a number counts as 0: only labels that were set by hand get there."""
+    return min(int(text), _MAX_INDEX) if text.isdecimal() else 0

@@ -33,6 +33,7 @@ from fairway.scheduler.report.stops import stop_entries
 from fairway.scheduler.report.waiting_jobs import WaitingJobs
 from fairway.scheduler.reservations.leaving import leave_standing
 from fairway.scheduler.reservations.starving import next_starvation
+from fairway.scheduler.topology.ranks import bindings_by_rank
 from fairway.state.jobs import Job, Task, TaskState
 
 
@@ -121,7 +122,7 @@ def make_plan(session: Session, *, reasons: bool) -> Plan:
     if reasons:
         plan_reservations(session)
     names = session.nodes.snapshot.names
-    chunks = [(tasks, [names[row] for row in rows]) for _, tasks, rows in session.decisions.bindings]
+    chunks = [(tasks, [names[row] for row in rows]) for _, tasks, rows in bindings_by_rank(session)]
     devices_of = given(session.nodes.devices, session.decisions) if session.nodes.devices.ledger.enabled else {}
 
     def binding(task: Task, node: str) -> Binding:

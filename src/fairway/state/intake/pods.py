@@ -17,7 +17,7 @@ from fairway.state.intake.claiming import ClaimingPods
 from fairway.state.intake.groups import GroupIntake
 from fairway.state.jobs import FINISHED, NOWHERE, ON_NODE, WAITING, Job, Task, TaskState, read_nomination
 from fairway.state.ledger import TaskLedger
-from fairway.state.membership import Belongs, belonging, pod_hints, queue_named
+from fairway.state.membership import Belongs, belonging, pod_hints, queue_named, rank_of
 from fairway.state.queues import DEFAULT_QUEUE
 from fairway.state.shaper import ShapeDraft, Shaper
 from fairway.state.tables import ClusterTables
@@ -143,6 +143,8 @@ class PodIntake:
         if belongs is not Belongs.ALONE:
             task.hints = pod_hints(pod)
             self._groups.count_hints(task.job, task.hints, 1)
+            if task.hints.indexed:
+                task.rank = rank_of(pod, key)
         state.annotation_problems.read(f"pod {key}", pod.metadata)
         state.priorities.name(traits.priority_class, 1)
         nomination = read_nomination(pod)
