@@ -3,7 +3,7 @@
 import json
 from typing import Any, NamedTuple
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
@@ -142,7 +142,12 @@ def test_order_of_input_does_not_matter(case: Case, random: Any) -> None:
     assert engine.bound(engine.plan(objects, policy=chosen)) == engine.bound(first)
 
 
+BETTER_BY_CHANCE = [(6, 0), (6, 1), (4, 1), (4, 0), (5, 0), (12, 0), (19, 0), (26, 0)]
+"""Too many places to search, and a better order than those that are tried instead."""
+
+
 @many
+@example(BETTER_BY_CHANCE)
 @given(st.lists(st.tuples(st.integers(0, 30), st.sampled_from((-1, 0, 0, 0, 1))), min_size=1, max_size=80))
 def test_large_gangs_never_get_more_changes_and_keep_their_places(ranks: list[tuple[int, int]]) -> None:
     """Three levels: ten nodes to a block, three to a rack."""

@@ -188,6 +188,23 @@ class TestRunningGang:
             seen, first = (sequence(nodes, found, ranks(16), BLOCK, RACK, "") for found in (whole, places))
             assert seen == first, lost
 
+    def test_many_restarted_pods_restore_the_line(self) -> None:
+        nodes = racks(*[4] * 8, gpus=2)
+        places = bound(plan(nodes, gang(64), policy=LEVELS))
+        lost = range(1, 64, 4)
+        job = [group("w", minimum=64), *(worker(i, node="" if i in lost else places[f"w-{i}"]) for i in range(64))]
+        whole = places | bound(plan(nodes, job, policy=LEVELS))
+        assert crossings(sequence(nodes, whole, ranks(64), BLOCK, RACK)) == 7
+
+    def test_growth_stays_in_the_block_before_a_rack_of_the_same_name(self) -> None:
+        """Nodes of a rack r1 are in both blocks; the running pods are in that of b0."""
+        nodes = [node("m", gpu=2, labels={BLOCK: "b0", RACK: "r1"})]
+        nodes += [node(f"n{i}", gpu=1, labels={BLOCK: f"b{i % 2}", RACK: f"r{i % 2}"}) for i in range(20)]
+        job = [group("w", minimum=2), *(worker(i, node="m" if i < 2 else "") for i in range(22))]
+        whole = {"w-0": "m", "w-1": "m"} | bound(plan(nodes, job, policy=LEVELS))
+        seen = sequence(nodes, whole, ranks(22), BLOCK, RACK)
+        assert seen == [("b0", "r1")] * 2 + [("b0", "r0")] * 10 + [("b1", "r1")] * 10
+
     def test_growth_goes_on_where_the_last_rank_is(self) -> None:
         nodes = racks(2, 2, gpus=4)
         in_r1 = sorted(thing.metadata.name for thing in nodes if thing.metadata.labels[RACK] == "r1")

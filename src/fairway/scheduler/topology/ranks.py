@@ -15,8 +15,8 @@ consecutive ranks, at each level; of two arrangements the better one has fewer a
 - Pods that start together, all of one shape: places in order of path. Each domain of each level is entered once; fewer
   changes are not possible.
 - Some pods run already, or there are several shapes: the exact minimum by search where that is small (`MAX_SEARCH`),
-  else each gap is filled from its ends with the nearest places (`_filled`). Which domains should fill which gap is a
-  bin packing problem, hence the limit. There are never more changes than in the kernel's own order.
+  else the best of what the kernel chose, each shape's places in order (`_sorted`), and gaps filled from their ends with
+  the nearest places (`_filled`). Which domains should fill which gap is a bin packing problem, hence the limit.
 
 Some pods stay where the kernel has put them, and the others are arranged around them: pods with a reservation or a
 nomination, which was made for that pod on that node, and pods with devices, which were chosen for that pod on that
@@ -136,11 +136,10 @@ def _arranged(session: Session, job: Job, tasks: list[Task], rows: list[int]) ->
     distinct = {(slot.pool, slot.row) for slot in slots if slot.pool != FIXED}
     if len({pool for pool, _ in distinct}) == len(distinct):
         return rows  # no two places to exchange
-    evicted = session.decisions.evicted
     slots += [
         _Slot(task.rank, -1, task.node, FIXED)
         for task in job.tasks
-        if task.rank is not None and task.state in PLACED and task.node != NOWHERE and task not in evicted
+        if task.rank is not None and task.state in PLACED and task.node != NOWHERE
     ]
     slots = _beside_free(sorted(slots))
     places = _Places(session, job, [slot.row for slot in slots])
@@ -233,7 +232,7 @@ def arrange(own: Sequence[Path], pools: Sequence[int]) -> Sequence[Path]:
     """
     if pools.count(pools[0]) == len(pools):
         return own if pools[0] == FIXED else sorted(own)
-    best = min(own, _filled(own, pools), key=changes)
+    best = min(own, _sorted(own, pools), _filled(own, pools), key=changes)
     if changes(best) == _least_changes(own) or _search_size(own, pools) > MAX_SEARCH:
         return best
     return min(best, _searched(own, pools), key=changes)
@@ -248,6 +247,12 @@ def changes(places: Sequence[Path]) -> tuple[int, ...]:
 def _least_changes(places: Sequence[Path]) -> tuple[int, ...]:
     """A lower bound: each domain has to be entered."""
     return tuple(len(set(level)) - 1 for level in zip(*places, strict=True))
+
+
+def _sorted(own: Sequence[Path], pools: Sequence[int]) -> list[Path]:
+    """The places of each pool in order, whatever is between them: best where pools take turns in rank."""
+    stock = {pool: iter(sorted(path for path, its in zip(own, pools, strict=True) if its == pool)) for pool in {*pools}}
+    return [path if pool == FIXED else next(stock[pool]) for path, pool in zip(own, pools, strict=True)]
 
 
 class _Stock:
