@@ -197,13 +197,13 @@ class TestRunningGang:
         assert crossings(sequence(nodes, whole, ranks(64), BLOCK, RACK)) == 7
 
     def test_growth_stays_in_the_block_before_a_rack_of_the_same_name(self) -> None:
-        """Nodes of a rack r1 are in both blocks; the running pods are in that of b0."""
-        nodes = [node("m", gpu=2, labels={BLOCK: "b0", RACK: "r1"})]
+        """Nodes of a rack r0 are in both blocks; the running pods are in that of b1."""
+        nodes = [node("m", gpu=2, labels={BLOCK: "b1", RACK: "r0"})]
         nodes += [node(f"n{i}", gpu=1, labels={BLOCK: f"b{i % 2}", RACK: f"r{i % 2}"}) for i in range(20)]
         job = [group("w", minimum=2), *(worker(i, node="m" if i < 2 else "") for i in range(22))]
         whole = {"w-0": "m", "w-1": "m"} | bound(plan(nodes, job, policy=LEVELS))
         seen = sequence(nodes, whole, ranks(22), BLOCK, RACK)
-        assert seen == [("b0", "r1")] * 2 + [("b0", "r0")] * 10 + [("b1", "r1")] * 10
+        assert seen == [("b1", "r0")] * 2 + [("b1", "r1")] * 10 + [("b0", "r0")] * 10
 
     def test_growth_goes_on_where_the_last_rank_is(self) -> None:
         nodes = racks(2, 2, gpus=4)
