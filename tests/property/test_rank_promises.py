@@ -37,14 +37,14 @@ def policy(actions: Any, score: str) -> Policy:
 
 class Member(NamedTuple):
     job: str
-    index: int
+    number: int
     size: int
     node: str
     indexed: bool
 
     @property
     def name(self) -> str:
-        return f"{self.job}-{self.index}"
+        return f"{self.job}-{self.number}"
 
 
 class Case(NamedTuple):
@@ -61,7 +61,7 @@ class Case(NamedTuple):
                 group=member.job,
                 cpu=member.size,
                 node=member.node,
-                labels={label: str(member.index)} if member.indexed else None,
+                labels={label: str(member.number)} if member.indexed else None,
             )
             for member in self.members
         ]
@@ -123,7 +123,7 @@ def test_ranks_change_domain_as_rarely_as_the_nodes_allow(case: Case, score: str
         )
     gone = {eviction.pod.removeprefix("default/") for eviction in plan.evictions}
     for job in "gh":
-        members = sorted((m for m in case.members if m.job == job and m.indexed), key=lambda m: m.index)
+        members = sorted((m for m in case.members if m.job == job and m.indexed), key=lambda m: m.number)
         placed = [m for m in members if m.name in found or (m.node and m.name not in gone)]
         pods = [Ranked(found.get(m.name, m.node), None if m.node else m.size) for m in placed]
         if pods:
