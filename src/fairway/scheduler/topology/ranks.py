@@ -116,7 +116,7 @@ def _rank_order(ranks: list[PodRank]) -> IntColumn:
     return np.array(sorted(range(len(ranks)), key=ranks.__getitem__), dtype=np.int64)
 
 
-class _Slot(NamedTuple):
+class _RankedPlace(NamedTuple):
     """A rank and its place; `at` is its position among the pods bound in this cycle, -1 for one that runs."""
 
     rank: PodRank
@@ -132,12 +132,12 @@ FIXED = -1
 def _arranged(session: Session, job: Job, tasks: list[Task], rows: list[int]) -> list[int]:
     """The same where some pods stay as they are: those that run already, and those that are not like others."""
     pools = _pools(session, tasks)
-    slots = [_Slot(task.rank, at, rows[at], pools[at]) for at, task in enumerate(tasks) if task.rank is not None]
+    slots = [_RankedPlace(task.rank, at, rows[at], pools[at]) for at, task in enumerate(tasks) if task.rank is not None]
     distinct = {(slot.pool, slot.row) for slot in slots if slot.pool != FIXED}
     if len({pool for pool, _ in distinct}) == len(distinct):
         return rows  # no two places to exchange
     slots += [
-        _Slot(task.rank, -1, task.node, FIXED)
+        _RankedPlace(task.rank, -1, task.node, FIXED)
         for task in job.tasks
         if task.rank is not None and task.state in PLACED and task.node != NOWHERE
     ]
@@ -152,7 +152,7 @@ def _arranged(session: Session, job: Job, tasks: list[Task], rows: list[int]) ->
     return arranged
 
 
-def _beside_free(slots: list[_Slot]) -> list[_Slot]:
+def _beside_free(slots: list[_RankedPlace]) -> list[_RankedPlace]:
     """Without those between fixed ones: whatever is chosen, they are where they are. A large gang in which a few pods
     restart costs little more than these.
     """
