@@ -177,6 +177,17 @@ class TestOvercommit:
         assert lets_in(30, 33, 1.1)
         assert not lets_in(100, "110.001", 1.1)
 
+    @pytest.mark.parametrize(("compatible", "phase"), [(False, "Pending"), (True, "Inqueue")])
+    def test_for_volcano_s_users_all_nodes_count_whole(self, compatible, phase):
+        """16 CPUs on nodes that anybody may use, 4 on a control plane node: 24 with the factor, and 24 are wanted."""
+        chosen = read(("compatibility: volcano\n" if compatible else "") + "actions: enqueue, allocate")
+        control = node("c", cpu=4, taints=["node-role.kubernetes.io/control-plane:NoSchedule"])
+        nodes = [control, *(node(f"w{i}", cpu=4) for i in range(4))]
+        busy = [pod(f"b{i}", cpu=4, node=f"w{i}", spec={"schedulerName": "other"}) for i in range(2)]
+        used = [pod(f"u{i}", cpu=4, node=f"w{i}") for i in range(2, 4)]
+        wants = group("g", resources={"cpu": 8})
+        assert phases(plan(nodes, busy, used, wants, policy=chosen))["g"] == phase
+
     def test_groups_without_pods_take_part_in_allocates_order(self):
         groups = [
             group("young", resources={"cpu": 9}, created=2),
@@ -400,18 +411,21 @@ class TestPolicy:
             "binpack does not answer that question",)  # fmt: skip
 
 
-def test_what_foreign_pods_use_is_taken_off_after_the_factor():
-    """As in Volcano: they fill a cluster in which a job shall wait for reclaim, and that job must be admitted first."""
+def test_for_volcano_s_users_what_foreign_pods_use_is_taken_off_after_the_factor():
+    """They fill a cluster in which a job shall wait for reclaim, and that job must be admitted first."""
     foreign, ours = pod("f", node="n", cpu=13, spec={"schedulerName": "other"}), pod("r", node="n", cpu=3)
 
-    def phase(cpu):
+    def phase(cpu, *compatibility):
         state = engine.state_of(
             node("n", cpu=16), foreign, ours, group("g", resources={"cpu": cpu}), scheduler_names=["fairway"]
         )
-        return phases(engine.decided(state))["g"]
+        chosen = read("\n".join([*compatibility, "actions: enqueue, allocate"]))
+        return phases(engine.decided(state, chosen))["g"]
 
-    assert phase(3) == "Inqueue"  # 1.2 * 16 - 13 - 3 = 3.2
-    assert phase(4) == "Pending"
+    assert phase(3, "compatibility: volcano") == "Inqueue"  # 1.2 * 16 - 13 - 3 = 3.2
+    assert phase(4, "compatibility: volcano") == "Pending"
+    assert phase("0.6") == "Inqueue"  # 1.2 * (16 - 13) - 3
+    assert phase("0.7") == "Pending"
 
 
 def test_gated_pods_claim_nothing():

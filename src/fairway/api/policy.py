@@ -95,6 +95,8 @@ class Policy:
     """Keys of taints (`*` at the end stands for any rest) of nodes that do not count into the cluster's total."""
     warnings: tuple[str, ...] = field(default=(), compare=False)
     """What the file says that has no effect, each with its place."""
+    compatible: bool = False
+    """Whether what may be admitted is counted as Volcano counts it (`compatibility: volcano`)."""
     no_reservations: str = ""
     """Why a driver cannot write Reservations; then none is made. Not part of a policy file."""
 
@@ -212,7 +214,7 @@ class _PolicyReader:
             self._problem(left.line, left.path, f"{left.name!r} is not among the actions of this policy")
             self._action(left, None)
         warnings = tuple(str(problem) for problem in sorted(self.warnings, key=lambda problem: problem.line))
-        return Policy(actions, tiers, self._source, levels, excluded, warnings)
+        return Policy(actions, tiers, self._source, levels, excluded, warnings, compatible=self._compatible)
 
     def _read_compatibility(self, root: Marked) -> None:
         given = root.value.get("compatibility") if isinstance(root.value, dict) else None

@@ -114,11 +114,14 @@ class _Admission:
         self._total = session.accounts.total
         # A factor is written in decimals: as a fraction of these it is exact, and so is the comparison.
         factor = Fraction(str(arguments.overcommit_factor))
-        whole = session.nodes.snapshot.allocatable_without(session.policy.excluded_taints)
-        self._most = [factor * all_ - (all_ - ours) for all_, ours in zip(whole, self._total, strict=True)]
-        """What may be admitted. The factor is of the nodes, as in Volcano: what foreign pods use is taken off after it,
-        else a cluster that they fill would admit nothing that has to wait for their end, or for reclaim.
-        """
+        self._most = [factor * amount for amount in self._total]
+        """What may be admitted."""
+        if session.policy.compatible:
+            # Volcano multiplies the whole capacity of all nodes, tainted ones among them, and takes off afterwards what
+            # foreign pods use. The jobs of its users are sized to that.
+            nodes = session.nodes.snapshot
+            whole, own = nodes.allocatable_without(()), nodes.total_without(())
+            self._most = [factor * all_ - (all_ - ours) for all_, ours in zip(whole, own, strict=True)]
         self._allocated = [0] * len(self._total)
         for account in session.accounts.queues.values():
             if account.parent is None:
