@@ -25,6 +25,8 @@ COPY pyproject.toml hatch_build.py README.md LICENSE ./
 COPY tools/build_page.py tools/
 COPY src src
 COPY --from=page /build/src/fairway/web/page src/fairway/web/page
+# The build context has no repository: --build-arg FAIRWAY_COMMIT=$(git rev-parse HEAD) is what `fairway version` prints.
+ARG FAIRWAY_COMMIT=""
 RUN pip wheel --no-deps --no-build-isolation --wheel-dir dist . \
  && pip --python /opt/fairway install --no-deps dist/*.whl
 

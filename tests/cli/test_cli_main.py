@@ -31,10 +31,6 @@ def test_help_lists_every_verb(fairway):
         assert all(f"  {verb} " in result.out and text in result.out for verb, text in COMMANDS.items())
 
 
-def test_version(fairway):
-    assert fairway("--version").out == f"fairway {__version__}\n"
-
-
 @pytest.mark.parametrize("verb", COMMANDS)
 def test_each_verb_has_help_with_examples(fairway, verb):
     result = fairway(verb, "--help")

@@ -42,6 +42,7 @@ COMMANDS = {
     "compare": "compare two resource lists in all nine ways",
     "policy": "check, show and explain policy files",
     "completion": "print the completion script for your shell",
+    "version": "print the version and the commit it was built from",
 }
 
 START = """\
@@ -61,6 +62,16 @@ Try:
 fairway --help lists the commands, fairway COMMAND --help shows examples.\
 """
 
+VERSION = "Print the version and the commit, and exit."
+
+
+def _print_version(context: click.Context, _: click.Parameter, given: bool) -> None:
+    if given and not context.resilient_parsing:
+        from fairway.cli.version import commit_of, version_text
+
+        echo(version_text(commit_of()))
+        context.exit()
+
 
 @click.command(
     cls=LazyGroup,
@@ -70,7 +81,7 @@ fairway --help lists the commands, fairway COMMAND --help shows examples.\
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="fairway COMMAND --help shows examples of a command.",
 )
-@click.version_option(__version__, "-V", "--version", message="fairway %(version)s")
+@click.option("-V", "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help=VERSION)
 @click.pass_context
 def fairway(context: click.Context) -> None:
     """A fair, explainable batch scheduler for Kubernetes, and a placer over fleets."""
