@@ -6,10 +6,11 @@ READY  := $(VENV)/.ready
 LIGHT  := $(VENV)/.sandbox
 
 .DEFAULT_GOAL := help
-.PHONY: help page wheel sandbox test web-test screenshots kube-test kube-chaos fuzz lint check bench bench-live experiments docs protocol lock audit clean
+.PHONY: help page wheel image push-image chart push-chart sandbox test coverage web-test screenshots controlplane kube-test kube-chaos \
+  fuzz lint check commits bench bench-live experiments docs protocol lock audit release-check github-release clean
 
 help:  ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 # Two stages in one environment: what the sandbox needs, and all that development needs.
 $(LIGHT): locks/sandbox.lock locks/build.lock pyproject.toml
@@ -26,6 +27,26 @@ page: $(READY)  ## build the web page, with the machine's Node or with Node from
 wheel: $(READY)  ## build the package with the page in it, into dist/
 	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
 
+# What a release publishes. REGISTRY is a registry with a path, in lower case ("registry.example.com/team").
+VERSION  := $(shell sed -nE 's/^__version__ = "(.*)"/\1/p' src/fairway/__init__.py)
+REGISTRY ?= localhost
+IMAGE     = $(REGISTRY)/fairway:$(VERSION)
+image:  ## build the container image (needs Docker): REGISTRY=registry.example.com/team
+	docker build --build-arg FAIRWAY_COMMIT=$$(git rev-parse HEAD) --tag $(IMAGE) .
+
+push-image: image  ## build the image and push it to REGISTRY
+	docker push $(IMAGE)
+
+# There are no chart sources: `fairway install -o helm` writes both charts.
+chart: $(READY)  ## write the Helm charts of the scheduler and the placer to dist/charts
+	rm -rf dist/charts
+	$(BIN)/python -m fairway.cli.main install --image $(IMAGE) -o helm --out dist/charts/fairway
+	$(BIN)/python -m fairway.cli.main install fleet --image $(IMAGE) -o helm --out dist/charts/fairway-fleet
+
+push-chart: chart  ## package the charts and push them to REGISTRY/charts (needs Helm)
+	helm package --destination dist/charts dist/charts/fairway dist/charts/fairway-fleet
+	for package in dist/charts/*.tgz; do helm push "$$package" oci://$(REGISTRY)/charts || exit 1; done
+
 # The page is built beside the sandbox, not before it; without a terminal nobody opens it. exec: Ctrl-C ends it quietly.
 sandbox: $(LIGHT)  ## run an embedded cluster with the real scheduler; without a terminal, the demo and its report
 	@if [ -t 1 ]; then $(BIN)/python tools/build_page.py --background; exec $(BIN)/python -m fairway.cli.main sandbox; \
@@ -33,6 +54,14 @@ sandbox: $(LIGHT)  ## run an embedded cluster with the real scheduler; without a
 
 test: $(READY)  ## run the tests
 	$(BIN)/python -m pytest -q -n auto --dist loadfile
+
+coverage: $(READY)  ## run the tests with coverage, and fail where a package is below its floor
+	@mkdir -p build
+	$(BIN)/python -m pytest -q -n auto --dist loadfile --cov=fairway --cov-report=json:build/coverage.json $(ONLY)
+	@$(BIN)/python -m tools.coverage_floors build/coverage.json
+
+controlplane: $(READY)  ## build the programs for the tests on a real API server, once (needs Go)
+	@PYTHONPATH=tests $(BIN)/python -m kube.controlplane.build
 
 # AGAIN=--last-failed: only what failed, with the audit logs of the run before.
 AUDIT := $(abspath build/audit)
@@ -57,9 +86,9 @@ screenshots: $(READY)  ## take the pictures of the page in docs/images (needs th
 
 # SEED repeats a run, EXAMPLES takes that many of every property, LONG=1 the long numbers, ONLY some paths or tests.
 fuzz: $(READY)  ## run every property test on new random examples: SEED=, EXAMPLES=20000, LONG=1, ONLY=tests/property
-	@seed=$(SEED); seed=$${seed:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}; echo "random examples from seed $$seed (make fuzz SEED=$$seed repeats them)"; \
-	FAIRWAY_FUZZ=1 FAIRWAY_SEED=$$seed FAIRWAY_EXAMPLES=$(EXAMPLES) FAIRWAY_LONG=$(LONG) \
-	  $(BIN)/python -m pytest -q -n $(or $(WORKERS),auto) -m hypothesis --hypothesis-seed=$$seed $(or $(ONLY),tests)
+	@seed=$${SEED:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}; echo "random examples from seed $$seed (make fuzz SEED=$$seed repeats them)"; \
+	FAIRWAY_FUZZ=1 FAIRWAY_SEED="$$seed" FAIRWAY_EXAMPLES=$(EXAMPLES) FAIRWAY_LONG=$(LONG) \
+	  $(BIN)/python -m pytest -q -n $(or $(WORKERS),auto) -m hypothesis --hypothesis-seed="$$seed" $(or $(ONLY),tests)
 
 lint: $(READY)  ## format and fix what can be fixed by a machine
 	$(BIN)/ruff format .
@@ -71,6 +100,10 @@ check: $(READY)  ## style, types and layers, changing nothing
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m tools.walk
+
+# Only Git and the standard library, so that CI can check a pull request before it installs anything.
+commits:  ## check the subjects of the commits that are not on main: BASE=origin/main
+	@$(PYTHON) tools/commit_subject.py --since $(or $(BASE),origin/main)
 
 bench: $(READY)  ## run the benchmarks and print their ratios
 	$(BIN)/python -m benchmarks
@@ -102,6 +135,13 @@ lock: $(READY)  ## resolve the dependencies again into locks/
 # DATABASE: an export of OSV (PyPI/all.zip) for a machine without PyPI. STRICT=1: what cannot be checked fails.
 audit: $(READY)  ## check licences and known vulnerabilities of what is shipped, and write its bill of materials to dist/
 	@$(BIN)/python -m tools.audit $(if $(DATABASE),--database $(DATABASE)) $(if $(STRICT),--strict)
+
+# TAG: the tag of the release, v0.1.0. It is read from the environment by the shell, so that no character of it is code.
+release-check:  ## compare TAG with the version and CHANGELOG.md, and write the release notes to dist/
+	@$(PYTHON) tools/release.py "$$TAG" --notes dist/release-notes.md
+
+github-release: release-check  ## create the release of TAG on GitHub with the files in dist/ (needs gh)
+	gh release create "$$TAG" --verify-tag --title "$$TAG" --notes-file dist/release-notes.md dist/*.whl dist/*.json
 
 clean:  ## remove the environment and the caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist

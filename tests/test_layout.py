@@ -77,7 +77,11 @@ def test_public_names_exist_and_packages_say_what_they_are(package):
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "CONTRIBUTING.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md")))]
+    "page",
+    [
+        *sorted(path.name for path in ROOT.glob("*.md")),
+        *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md"))),
+    ],
 )
 def test_links_between_pages_lead_somewhere(page):
     file = ROOT / page
@@ -87,8 +91,8 @@ def test_links_between_pages_lead_somewhere(page):
 
 def test_verbs_of_make_that_the_pages_name_exist():
     verbs = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    for page in ("README.md", "CONTRIBUTING.md"):
-        named = re.findall(r"make ([a-z]+) +#|`make ([a-z]+)`", (ROOT / page).read_text())
+    for page in ("README.md", "CONTRIBUTING.md", "RELEASING.md", "SECURITY.md"):
+        named = re.findall(r"make ([a-z-]+)[^\n`#]*#|`make ([a-z-]+)", (ROOT / page).read_text())
         assert {one or other for one, other in named} <= set(verbs)
 
 
