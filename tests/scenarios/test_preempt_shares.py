@@ -79,6 +79,19 @@ def test_it_may_where_the_share_stays_at_or_below_that_of_another():
     assert evicted(plan(raising(5), high(namespace="a", cpu=5, **PINNED), policy=POLICY)) == ["a/low"]
 
 
+def test_pods_that_the_same_cycle_binds_count_in_the_share_of_another():
+    """Namespace a has nothing when the cycle begins, and as much as c would have when preempt decides."""
+    runs = [
+        running(name, "n1", namespace=namespace, cpu=1) for name, namespace in (("r0", "b"), ("r1", "c"), ("r2", "c"))
+    ]
+    waits = [make.pod(f"w{i}", "a", cpu=1, created=0, spec={"priority": 2}) for i in range(3)]
+    claimant = make.pod("w3", "c", cpu=2, created=0, spec={"priority": 2})
+    found = plan(make.node("n1", cpu=7), runs, waits, claimant, policy=acting("enqueue", "allocate", "preempt"))
+    assert len(found.bindings) == 3
+    assert len(evicted(found)) == 1
+    assert [entry.for_ for entry in found.evictions] == ["c/w3"]
+
+
 def test_it_may_where_no_other_namespace_has_anything():
     cluster = [make.node("n1", cpu=5), low("low", cpu=4)]
     assert evicted(plan(cluster, high(cpu=5), policy=POLICY)) == ["low"]

@@ -258,7 +258,9 @@ class PreemptEntitlement:
         return self._weighted(account, less=taken.of_namespace(namespace))
 
     def _others_after(self, taken: Taken) -> Iterable[int]:
-        for namespace in self._claimant.queue.info.accounts:
+        """Of every other namespace of the queue, those included whose first pods are bound by this very cycle."""
+        queue = self._claimant.queue
+        for namespace in {**queue.info.accounts, **queue.accounts}:
             if namespace != self._claimant.namespace:
                 yield self._after(namespace, taken)
 
