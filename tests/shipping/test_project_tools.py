@@ -113,3 +113,11 @@ def test_a_tag_must_be_the_version(tmp_path: Path) -> None:
     for tag in ("1.2.0", "v1.1.0", "v1.2.0-rc1", ""):
         with pytest.raises(ValueError, match="the tag is"):
             release.check(tag, tmp_path)
+
+
+def test_the_changelog_has_unreleased_changes_first_and_a_section_for_this_version() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text()
+    headings = list(release.sections(text))
+    assert headings[0] == "Unreleased"
+    assert all(re.fullmatch(r"\d+\.\d+\.\d+ \(\d{4}-\d{2}-\d{2}\)", heading) for heading in headings[1:])
+    assert release.notes(text, release.version())
