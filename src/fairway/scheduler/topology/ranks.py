@@ -29,7 +29,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fairway.resources.columns import IntColumn
 from fairway.scheduler.framework.job_run import JobRun
@@ -176,26 +175,33 @@ class _Places:
     """The nodes that a job uses, in order of their paths."""
 
     def __init__(self, session: Session, job: Job, rows: list[int]) -> None:
-        distinct = np.unique(np.array(rows, dtype=np.int64))
-        columns = [*_level_columns(session, job, distinct), session.nodes.snapshot.rank[distinct].astype(np.int64)]
+        snapshot = session.nodes.snapshot
+        used = np.zeros(snapshot.size, dtype=np.bool_)
+        used[rows] = True
+        distinct = np.flatnonzero(used)
+        columns = [*_level_columns(session, job, distinct), snapshot.rank[distinct].astype(np.int64)]
         order = np.lexsort(columns[::-1])
-        self._table: NDArray[np.int64] = np.stack(columns)[:, order]
+        self._columns, self._order = columns, order
         self._in_order = distinct[order]
-        self.rows: list[int] = self._in_order.tolist()
-        self._distinct = distinct
-        self._position = np.empty_like(order)
-        self._position[order] = np.arange(len(order))
+        self._position = np.zeros(snapshot.size, dtype=np.int64)
+        self._position[self._in_order] = np.arange(len(order))
+
+    @property
+    def rows(self) -> list[int]:
+        rows: list[int] = self._in_order.tolist()
+        return rows
 
     def sorted_rows(self, rows: list[int]) -> IntColumn:
         """Rows, with repetitions, in order of their paths."""
-        positions = self._position[np.searchsorted(self._distinct, np.array(rows, dtype=np.int64))]
+        positions = self._position[rows]
         positions.sort()
         return self._in_order[positions]
 
     def paths(self) -> dict[int, Path]:
-        numbers = np.zeros((len(self._table) + 1, len(self._in_order)), dtype=np.int64)
+        table = np.stack(self._columns)[:, self._order]
+        numbers = np.zeros((len(table) + 1, len(self._order)), dtype=np.int64)
         # A domain is a path: where a wider one changes, a narrower one of the same name is another.
-        changed = np.logical_or.accumulate(self._table[:, 1:] != self._table[:, :-1], axis=0)
+        changed = np.logical_or.accumulate(table[:, 1:] != table[:, :-1], axis=0)
         numbers[1:, 1:] = np.cumsum(changed, axis=1)
         return dict(zip(self.rows, map(tuple, numbers.T.tolist()), strict=True))
 
@@ -215,11 +221,13 @@ def _level_columns(session: Session, job: Job, rows: IntColumn) -> list[IntColum
 
 
 def _in_order(codes: Codes, domains: list[str]) -> IntColumn:
-    found, inverse = np.unique(codes, return_inverse=True)
-    texts = [domains[code - 1] if code else "" for code in found.tolist()]
-    numbers = np.empty(len(texts), dtype=np.int64)
-    numbers[sorted(range(len(texts)), key=texts.__getitem__)] = np.arange(len(texts))
-    return numbers[inverse.reshape(-1)]
+    used = np.zeros(len(domains) + 1, dtype=np.bool_)
+    used[codes] = True
+    found = np.flatnonzero(used).tolist()
+    found.sort(key=lambda code: domains[code - 1] if code else "")
+    numbers = np.zeros(len(used), dtype=np.int64)
+    numbers[found] = np.arange(len(found))
+    return numbers[codes]
 
 
 # -- paths only ------------------------------------------------------------------------------------------------------
