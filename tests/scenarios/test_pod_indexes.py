@@ -11,6 +11,7 @@ from fairway.api.policy import Policy, parse_policy
 from fairway.scheduler.decide import decide
 from fairway.scheduler.plan import Plan
 from fairway.scheduler.plugins.installed import default_registry
+from fairway.state.cluster import Deleted
 from support import engine
 from support.devices import asking, device_node, gpu, kind_class
 from support.engine import bound, plan
@@ -245,6 +246,17 @@ def test_pods_with_devices_stay_where_their_devices_are() -> None:
     with_index = found(COMPLETION)
     assert len(with_index.bindings) == 6
     assert with_index.document() == found("example.com/i").document()
+
+
+def test_an_index_that_changes_is_read_again() -> None:
+    state = engine.state_of([node(f"n{i}", gpu=2) for i in range(2)], gang(4))
+    assert bound(engine.decided(state, policy([]))) == {"w-0": "n0", "w-1": "n0", "w-2": "n1", "w-3": "n1"}
+    state.upsert([pod(f"w-{i}", group="w", gpu=1, labels={COMPLETION: str(9 - i)}) for i in range(4)])
+    assert bound(engine.decided(state, policy([]))) == {"w-0": "n1", "w-1": "n1", "w-2": "n0", "w-3": "n0"}
+    for i in range(4):
+        state.apply(Deleted(worker(i)))
+    engine.decided(state, policy([]))
+    assert not state.indexed_pods
 
 
 def test_cycles_without_reasons_bind_the_same() -> None:

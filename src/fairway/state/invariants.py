@@ -87,6 +87,7 @@ def _check_jobs(state: ClusterState) -> None:
         same(f"priority of job {job.key}", job.priority, _priority(state, job))
         same(f"whether the gang of job {job.key} is broken", (job.broken, job in state.broken_gangs), _broken(job))
         _check_hints(state, job)
+    same("pods with an index", state.indexed_pods, sum(task.hints.indexed for task in state.tasks.values()))
     for key, job in state.groups.items():
         same(f"key of group {key}", job.key, key)
         holds(f"group {key} has neither object nor pods", job.group or bool(job.tasks))

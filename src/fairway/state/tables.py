@@ -79,6 +79,8 @@ class ClusterTables:
         self.eviction_records = EvictionRecords(lambda key: self.tasks.get(key))
         self.gates: dict[str, tuple[str, ...]] = {}
         """The scheduling gates of pods that have some, by pod."""
+        self.indexed_pods = 0
+        """Pods of jobs that carry an index."""
         self.annotation_problems = AnnotationProblems()
         self.aside = SetAside()
         """Objects that could not be taken in."""

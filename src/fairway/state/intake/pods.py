@@ -145,6 +145,7 @@ class PodIntake:
             self._groups.count_hints(task.job, task.hints, 1)
             if task.hints.indexed:
                 task.rank = rank_of(pod, key)
+                state.indexed_pods += 1
         state.annotation_problems.read(f"pod {key}", pod.metadata)
         state.priorities.name(traits.priority_class, 1)
         nomination = read_nomination(pod)
@@ -188,6 +189,7 @@ class PodIntake:
         self._groups.suspect_queue(task.job)
         if not task.job.alone:
             self._groups.count_hints(task.job, task.hints, -1)
+            state.indexed_pods -= task.hints.indexed
         state.terms.leave(task)
         self._shaper.release(task.shape)
         self._forget_volumes(key)
