@@ -1,7 +1,7 @@
 """All benchmarks: `make bench`, or `python -m benchmarks [--quick]`.
 
 Each runs in a process of its own, one after the other. Only ratios matter: they pair two things measured in the
-same process, so they can be compared between machines. What is wanted is in design section 11.
+same process, so they can be compared between machines. The targets are in docs/performance.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Waits after failures are between 0.2 and 30 seconds, grow, and obey the server (K1)."""
+"""Waits after failures are between 0.2 and 30 seconds, grow, and obey the server (spec K1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random stories with faults and kill -9, checked on the server's own history (kube.md section 8).
+"""Random stories with faults and kill -9, checked on the server's own history (spec K35).
 
 A short one runs with the others; `make kube-chaos` runs until there were 200 kills and 2,000 faults.
 """

@@ -1,4 +1,4 @@
-"""Claims that hold devices for pods which were never bound are released, across a crash too (K14)."""
+"""Claims that hold devices for pods which were never bound are released, across a crash too (spec K14)."""
 
 from __future__ import annotations
 

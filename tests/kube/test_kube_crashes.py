@@ -1,4 +1,4 @@
-"""Rule K14: nothing is kept on disk. The process is killed at the worst points, and the next one knows all it needs."""
+"""Spec K14: nothing is kept on disk. The process is killed at the worst points, and the next one knows all it needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From bytes to objects (K1, K2, K4): what is read, what is left out and named, what is kept once."""
+"""From bytes to objects (spec K1, K2, K4): what is read, what is left out and named, what is kept once."""
 
 from __future__ import annotations
 

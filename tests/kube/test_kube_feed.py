@@ -1,4 +1,4 @@
-"""What reflectors deliver, as the loop sees it: lists as differences, PodGroups of several APIs, completeness (K3)."""
+"""What reflectors deliver to the loop: lists as differences, PodGroups of several APIs, completeness (spec K3)."""
 
 from __future__ import annotations
 

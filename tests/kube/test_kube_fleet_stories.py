@@ -1,4 +1,4 @@
-"""The user stories of resource based scheduling, told to a hub: seed 001, stories 1 to 5 and the autoscaling note."""
+"""The user stories of resource based scheduling on a hub: stories 1 to 5 and the autoscaling note (spec F5 to F13)."""
 
 from __future__ import annotations
 

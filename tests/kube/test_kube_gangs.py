@@ -1,4 +1,4 @@
-"""Half-bound gangs (K8) and budgets that the server says are used up, without a server."""
+"""Half-bound gangs (spec K8) and budgets that the server says are used up, without a server."""
 
 from __future__ import annotations
 

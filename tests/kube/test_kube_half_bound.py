@@ -1,4 +1,4 @@
-"""Gangs that a scheduler left half-bound, or cannot complete, on a real API server (K8)."""
+"""Gangs that a scheduler left half-bound, or cannot complete, on a real API server (spec K8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""K13 at the socket: a request is judged when its bytes leave, whatever it had to wait for before that."""
+"""Spec K13 at the socket: a request is judged when its bytes leave, whatever it had to wait for before that."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A list is told as a whole, for the difference counts; what comes after it as it comes (K1)."""
+"""A list is told as a whole, for the difference counts; what comes after it as it comes (spec K1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The deciding thread (K5): what others hand over comes before what is due; nothing is decided while writes pile up."""
+"""The deciding thread (spec K5): handed-over events come before due calls; nothing is decided while writes pile up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may not be written at once is written when its time comes, though no cycle follows: statuses and events (K9)."""
+"""Delayed statuses and events are written when their time comes, though no cycle follows (spec K9)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading a real API server, rule by rule: K1 to K6 of the rules for a live scheduler."""
+"""Reading a real API server, rule by rule (spec K1 to K6)."""
 
 from __future__ import annotations
 

@@ -204,7 +204,7 @@ def test_a_victim_says_for_which_job_and_by_which_rule(sent: Sent) -> None:
 
 
 def test_an_eviction_overwrites_a_reason_that_was_written_before_it(sent: Sent) -> None:
-    """Why the reason is written after the eviction, though the table of kube.md has it before: the server's own words
+    """Why the reason is written after the eviction, and not before it (spec K18): the server's own words
     would be the last.
     """
     running(sent, "overwritten")

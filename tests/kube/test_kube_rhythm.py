@@ -1,4 +1,4 @@
-"""How often a live scheduler decides (K6), on a real API server."""
+"""How often a live scheduler decides (spec K6), on a real API server."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The table of kube.md section 3 on a real API server: what is refused, and what is not answered, row by row.
+"""Each kind of write on a real API server (spec K18 to K24): what is refused, and what is not answered, row by row.
 
-Bindings are in `test_kube_writing` (K7), what each row writes is in `test_kube_requests_server`. Answers are lost
+Bindings are in `test_kube_writing` (spec K7), what each row writes is in `test_kube_requests_server`. Answers are lost
 before or after the server did the work; both look the same from here.
 """
 

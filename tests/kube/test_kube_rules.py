@@ -1,4 +1,4 @@
-"""Rules K9 to K11 on a real API server: what is written for people and machines to read, and how often.
+"""Spec K9 to K11 on a real API server: what is written for people and machines to read, and how often.
 
 Those about reading are in `test_kube_reading`, K7 and K8 in `test_kube_writing`, K12 and K13 in `test_kube_replicas`,
 K14 in `test_kube_crashes`.

@@ -1,4 +1,4 @@
-"""How pods join gangs and queues on a real API server (kube.md section 5): each way with what its API takes."""
+"""How pods join gangs and queues on a real API server (spec K25): each way with what its API takes."""
 
 from __future__ import annotations
 

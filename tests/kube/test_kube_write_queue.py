@@ -1,4 +1,4 @@
-"""The order of writes, what becomes of those that were refused or not answered, and the lease (K7, K13)."""
+"""The order of writes, what becomes of those that were refused or not answered, and the lease (spec K7, K13)."""
 
 from __future__ import annotations
 

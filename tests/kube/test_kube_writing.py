@@ -1,4 +1,4 @@
-"""Carrying plans out on a real API server: what is seen to be done, refused, or not answered (K7, K8, section 3)."""
+"""Carrying plans out on a real API server: writes that are seen, refused or not answered (spec K7, K8, K16 to K18)."""
 
 from __future__ import annotations
 

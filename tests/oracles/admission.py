@@ -1,4 +1,4 @@
-"""Who takes part: what keeps a job out that has nothing to do with nodes (semantics 4.2 and 5.4)."""
+"""Who takes part: what keeps a job out that has nothing to do with nodes (spec S4.2 and S5.4)."""
 
 from __future__ import annotations
 

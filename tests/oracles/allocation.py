@@ -1,4 +1,4 @@
-"""The slow, obvious twin of allocate: semantics 3 to 5 read literally, to hold the engine to.
+"""The slow, obvious twin of allocate: spec S3 to S5 read literally, to hold the engine to.
 
     plan_bindings(objects, policy) -> [(pod, node), ...] in the order decided
 
@@ -192,7 +192,7 @@ class Allocation:
 
 
 def _total(cluster: Cluster, places: Places, policy: Policy) -> Amounts:
-    """Of the nodes that ordinary pods can use (semantics 2.4)."""
+    """Of the nodes that ordinary pods can use (spec S2.4)."""
     usable = [
         dict(places.allocatable(node))
         for node in cluster.nodes.values()

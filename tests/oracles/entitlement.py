@@ -1,4 +1,4 @@
-"""Which job may take from which: semantics 7.1 and 7.2 with fractions, every sum made when it is needed."""
+"""Which job may take from which: spec S7.1 and S7.2 with fractions, every sum made when it is needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The slow, obvious twin of preempt and reclaim: semantics 7 read literally, from the objects.
+"""The slow, obvious twin of preempt and reclaim: spec S7 read literally, from the objects.
 
     plan_evictions(objects, policy, now) -> Evicted(evictions, nominations)
 

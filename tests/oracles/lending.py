@@ -1,4 +1,4 @@
-"""Who may borrow (semantics 5.6): pods that nothing can evict never do. Read from the objects, one budget at a time."""
+"""Who may borrow (spec S5.6): pods that nothing can evict never do. Read from the objects, one budget at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What queues hold, deserve and may take, each sum made anew when it is needed (semantics 4)."""
+"""What queues hold, deserve and may take, each sum made anew when it is needed (spec S4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a namespace gets does not depend on what it is called (semantics 3.2).
+"""What a namespace gets does not depend on what it is called (spec S3.2).
 
 Ties between namespaces go to the larger weight, then to the older job at the head; only where both are equal the name
 decides. So renaming a namespace changes nothing, as long as weights or creation times differ.

@@ -1,7 +1,7 @@
 """The engine and its slow, obvious twin decide the same, step by step, on random clusters.
 
 Every binding must be the same, and in the same order: so each step went to the smallest key that was allowed and
-fitted (semantics 5.2).
+fitted (spec S5.2).
 """
 
 from hypothesis import HealthCheck, given, note, settings

@@ -1,4 +1,4 @@
-"""A gang that has started and lost pods is repaired first, has its capacity kept, or is evicted (semantics 5.5)."""
+"""A gang that has started and lost pods is repaired first, has its capacity kept, or is evicted (spec S5.5)."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""preempt and reclaim: a job that was stopped is protected for a while after it starts again (the rule 7.6)."""
+"""preempt and reclaim: a job that was stopped is protected for a while after it starts again (spec S7.6)."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The tables of seed 002 and the worked examples of fair sharing, through `fairway plan` on manifests.
+"""The tables of namespace fair share and worked examples (spec S3.3), through `fairway plan` on manifests.
 
 Each case is run again with all objects shuffled: the output must not change by a byte.
 """

@@ -1,4 +1,4 @@
-"""The room that was made for a claimant is its own until it is bound or gives up (the rule 7.5)."""
+"""The room that was made for a claimant is its own until it is bound or gives up (spec S7.5)."""
 
 import pytest
 

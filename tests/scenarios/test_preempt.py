@@ -1,4 +1,4 @@
-"""preempt: who is entitled to whose room inside a queue, and the options of the action (the rule 7.1)."""
+"""preempt: who is entitled to whose room inside a queue, and the options of the action (spec S7.1)."""
 
 import pytest
 

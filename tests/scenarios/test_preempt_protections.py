@@ -1,4 +1,4 @@
-"""preempt: who is never evicted, whoever asks (the rule 7.1)."""
+"""preempt: who is never evicted, whoever asks (spec S7.1)."""
 
 import pytest
 from msgspec.structs import replace

@@ -1,4 +1,4 @@
-"""preempt by share: moves that change nothing, or that could be taken back, are not made (the rule 7.1)."""
+"""preempt by share: moves that change nothing, or that could be taken back, are not made (spec S7.1)."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""preempt: who goes, and where: no more than needed, and only what is short (the rules 7.3 and 7.4)."""
+"""preempt: who goes, and where: no more than needed, and only what is short (spec S7.3 and S7.4)."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""reclaim: a queue takes back what it deserves from queues that hold more than they do (the rule 7.2)."""
+"""reclaim: a queue takes back what it deserves from queues that hold more than they do (spec S7.2)."""
 
 import pytest
 

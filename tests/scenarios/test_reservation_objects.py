@@ -1,4 +1,4 @@
-"""Reservation objects: whose they are, which of them count, and that nothing else reserves (semantics 6.8)."""
+"""Reservation objects: whose they are, which of them count, and that nothing else reserves (spec S6.8)."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""reserve: which jobs starve, what is reserved for them, and against which others (the rules 6.1 to 6.3)."""
+"""reserve: which jobs starve, what is reserved for them, and against which others (spec S6.1 to S6.3)."""
 
 import pytest
 from msgspec.structs import replace

@@ -1,4 +1,4 @@
-"""The seed's cases of reserving, as data, through `fairway plan` on manifests."""
+"""Cases of reserving (spec S6), as data, through `fairway plan` on manifests."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What becomes of reservations: carried on objects, filled, moved, given up, ended (the rules 6.7 to 6.9 and 9)."""
+"""What becomes of reservations: carried on objects, filled, moved, given up, ended (spec S6.7 to S6.9, S9)."""
 
 from typing import Any
 

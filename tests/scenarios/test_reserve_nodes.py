@@ -1,4 +1,4 @@
-"""reserve: which nodes are reserved, how many, and what fits there (the rules 6.4 to 6.6)."""
+"""reserve: which nodes are reserved, how many, and what fits there (spec S6.4 to S6.6)."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Which starving job reserves first, and what reservations leave to others (semantics 6.1 to 6.3)."""
+"""Which starving job reserves first, and what reservations leave to others (spec S6.1 to S6.3)."""
 
 from collections import Counter
 from typing import Any

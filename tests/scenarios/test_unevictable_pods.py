@@ -1,5 +1,5 @@
 """Capacity that cannot be taken back is never lent: pods that nothing can evict stay within what their queue deserves
-(semantics 5.6).
+(spec S5.6).
 """
 
 from typing import Any

@@ -48,7 +48,7 @@ def test_every_cycle_is_decided_the_same_again(tmp_path: Path) -> None:
 
 
 def test_reservations_are_logged_and_read_back(tmp_path: Path) -> None:
-    """The seed's story: pod-4 has a reservation from the time it starves until it starts."""
+    """The reference story (spec S6.9): pod-4 has a reservation from the time it starves until it starts."""
     folder = Path(__file__).parents[2] / "examples" / "scenarios"
     scenario = folder / "starving.yaml"
     policy = parse_policy((folder / "reserve-soon.yaml").read_text(), "reserve-soon.yaml", default_registry().catalog)

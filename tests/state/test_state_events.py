@@ -232,6 +232,17 @@ def test_a_group_that_names_an_unknown_class_is_worth_what_its_pods_are(state):
     assert state.groups["default/g"].priority == 10
 
 
+def test_a_group_counts_no_higher_than_its_most_important_pod(state):
+    """A quota on a priority class counts pods: a group must not claim a priority that its pods do not pay for."""
+    state.upsert([make.priority_class("high", 10), make.priority_class("middle", 5)])
+    state.upsert(make.gang("g", members=1, priority_class="high", cpu=1))
+    assert state.groups["default/g"].priority == 0
+    state.upsert(make.gang("h", members=1, priority_class="high", cpu=1, spec={"priorityClassName": "middle"}))
+    assert state.groups["default/h"].priority == 5
+    state.upsert(make.gang("i", members=1, priority_class="middle", cpu=1, spec={"priorityClassName": "high"}))
+    assert state.groups["default/i"].priority == 5
+
+
 def test_queues_are_linked_to_parents_that_come_later_or_go_first(state):
     state.upsert([make.queue("child", parent="top")])
     assert not state.queues["top"].exists

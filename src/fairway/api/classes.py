@@ -1,4 +1,4 @@
-"""ResourceClass: a portable name for every device that can do something (seed 003)."""
+"""ResourceClass: a portable name for every device that can do something (spec D11 to D15)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""EvictionRecord: how often a job was stopped by preempt and reclaim, and when it last started again (semantics 7.6).
+"""EvictionRecord: how often a job was stopped by preempt and reclaim, and when it last started again (spec S7.6).
 
 Only Fairway writes it, before the pods are evicted. It belongs to what outlives the pods: the controller of a PodGroup
 (a Volcano job keeps its uid when it restarts, its PodGroup does not), the PodGroup itself, or the controller of the

@@ -1,4 +1,4 @@
-"""Reservation: the nodes that are kept for one job, and when it is planned to start (semantics 6.8).
+"""Reservation: the nodes that are kept for one job, and when it is planned to start (spec S6.8).
 
 Only Fairway writes it. It counts for the job whose uid it names and for no other: a job that was deleted and created
 again under the same name has no reservation.

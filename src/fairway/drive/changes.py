@@ -1,4 +1,4 @@
-"""From a plan to the writes that make it true: pure, and in the order in which they are sent (kube.md section 3).
+"""From a plan to the writes that make it true: pure, and in the order in which they are sent (spec K16).
 
 Only what differs from the effective objects becomes a change, so that a plan that was carried out already makes none.
 """

@@ -1,4 +1,4 @@
-"""What a plan says of a job's stops, as the EvictionRecord that carries it to the next cycle (semantics 7.6)."""
+"""What a plan says of a job's stops, as the EvictionRecord that carries it to the next cycle (spec S7.6)."""
 
 from __future__ import annotations
 

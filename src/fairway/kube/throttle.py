@@ -1,4 +1,4 @@
-"""When a status is written again (K9): in substance at once, a new text once it has stood, a count now and then.
+"""When a status is written again (spec K9): in substance at once, a new text once it has stood, a count now and then.
 
 What is written of an object has three parts. Its *state* (a phase, a condition's status) changes rarely and is waited
 for by machines: it is written at once. Its *text* says why: a new one is written when it has stood for `INTERVAL`, so

@@ -2,7 +2,7 @@
 
 A row holds one resource over all nodes, so that comparing a request with every node walks memory in order.
 That is the layout's whole point: it is many times faster than a row per node. A table knows every dimension
-of its axis; a dimension that a node never mentioned is zero there, as seed 000 asks with `default=zero`.
+of its axis; a dimension that a node never mentioned is zero there, as in spec S2.5 with `default=zero`.
 """
 
 from __future__ import annotations

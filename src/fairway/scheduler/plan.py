@@ -1,6 +1,6 @@
 """`Plan`: the only output of a cycle. What to do, in order, and why everything else waits.
 
-The structs here are the JSON contract (design section 9): fields may be added, never changed. A plan is put together
+The structs here are the JSON contract (spec S10.7): fields may be added, never changed. A plan is put together
 from what the session left behind; its long lists are only built when they are read.
 """
 

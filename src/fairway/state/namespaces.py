@@ -1,4 +1,4 @@
-"""Namespaces: their labels, and their weight from ResourceQuotas (seed 002)."""
+"""Namespaces: their labels, and their weight from ResourceQuotas (spec S1.5)."""
 
 from __future__ import annotations
 

@@ -167,7 +167,7 @@ class Snapshot(_OverNodes):
         ]
 
     def total_without(self, taints: tuple[str, ...]) -> list[int]:
-        """The cluster's total, nodes left out that have one of these taints (semantics 2.4): pods that tolerate it may
+        """The cluster's total, nodes left out that have one of these taints (spec S2.4): pods that tolerate it may
         run there, but what ordinary pods cannot use is nothing to divide among queues.
         """
         if not taints:

@@ -1,8 +1,8 @@
 """`KubeProgram`: what every program does that watches an API server, decides, and writes.
 
-Two threads (K5). The event loop has sockets, the lease and time limits, and is the main thread, for signals; the other
-has the state and decides. Whatever ends the deciding thread ends the process: a new one knows all it needs from the
-server.
+Two threads (spec K5). The event loop owns sockets, the lease and time limits, and is the main thread, for signals; the
+other has the state and decides. Whatever ends the deciding thread ends the process: a new one reads all it needs from
+the server.
 """
 
 from __future__ import annotations
@@ -343,7 +343,7 @@ class KubeProgram(ABC):
         return 0 if self._lease is None else self._lease.elector.term
 
     def _may_write(self) -> bool:
-        """Asked before every request that changes something (K13): the clock decides, not what we were told last."""
+        """Asked before every request that changes something (spec K13): the clock decides, not the last message."""
         return self._leads if self._lease is None else self._lease.elector.may_write()
 
     # -- on the loop's thread ----------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Statuses and events that may not be written yet are written when their time comes, with or without a cycle (K9)."""
+"""Writes delayed statuses and events when their time comes, whether or not a cycle follows (spec K9)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The seed's record of a choice, as annotations of the pod:
+"""The record of a choice, as annotations of the pod (spec D20):
 
     scheduler.alpha.kubernetes.io/resClass_<class>_<device> = <quantity>
 

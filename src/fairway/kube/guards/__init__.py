@@ -1,1 +1,1 @@
-"""What looks after decisions that were carried out in part: gangs, claims, devices, budgets (K8, K14)."""
+"""What looks after decisions that were carried out in part: gangs, claims, devices, budgets (spec K8, K14)."""

@@ -1,4 +1,4 @@
-"""Claims that were allocated for pods which were never bound: released, so that the devices are free again (K14).
+"""Claims that were allocated for pods which were never bound: released, so that the devices are free again (spec K14).
 
 A claim is allocated before its pod is bound. If the binding is refused, or the process ends between the two, the claim
 holds devices for a pod that may never run where they are. After each cycle the claims are looked at whose pods all wait

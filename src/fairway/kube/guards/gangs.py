@@ -1,4 +1,4 @@
-"""Gangs of which only some pods were bound: completed, or evicted after a time (K8).
+"""Gangs of which only some pods were bound: completed, or evicted after a time (spec K8).
 
 A plan binds a gang whole, but some of its binds may be refused or find no end, or the process may end between two of
 them. The next cycles complete the gang. Where they cannot, its bound pods would run alone for ever: after `timeout`

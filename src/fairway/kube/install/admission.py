@@ -1,4 +1,4 @@
-"""Rules at the API server without webhooks (kube.md section 6): CEL policies that Kubernetes itself evaluates.
+"""Rules at the API server without webhooks (spec K27 to K30): CEL policies that Kubernetes itself evaluates.
 
 - Who may use a ResourceClass: whoever creates the pod, or the pod's service account, must have the verb `use` on it; so
   must whoever creates a ResourceClaim, or a template, that names it.

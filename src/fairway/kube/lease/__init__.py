@@ -1,1 +1,1 @@
-"""Which replica decides (K12, K13)."""
+"""Which replica decides (spec K12, K13)."""

@@ -1,4 +1,4 @@
-"""Which replica decides: one Lease that one replica holds at a time (rules K12, K13). No socket, no clock of its own.
+"""Which replica decides: one Lease that one replica holds at a time (spec K12, K13). No socket, no clock of its own.
 
 A replica may write for `renew_deadline` after it *sent* the last renewal that succeeded; the others wait `duration`
 after they *saw* the record change. Nothing is seen before it is sent, so the holder stops at least

@@ -1,7 +1,7 @@
-"""From the bytes of lists and watches to objects: straight into the structs of `api`, with no dict in between (K1).
+"""From the bytes of lists and watches to objects: straight into the structs of `api`, without dicts (spec K1).
 
 An object that does not fit its struct is looked at once more with the allowances that Kubernetes makes (a number where
-a quantity's text is meant). If it still does not fit it is left out, and `UnreadableObject` says what is wrong (K2).
+a quantity's text is meant). If it still does not fit it is left out, and `UnreadableObject` says why (spec K2).
 So is an object that is nested too deep, or has bytes in it that are no text.
 """
 

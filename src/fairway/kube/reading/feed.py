@@ -1,4 +1,4 @@
-"""`Feed`: hands what reflectors deliver to the loop, on the loop's thread, and knows when all kinds were listed (K3).
+"""`Feed`: hands what reflectors deliver to the loop, on the loop's thread; tells when all kinds were listed (spec K3).
 
 PodGroups come from three APIs and are one kind to the scheduler. Where two have the same name, the API that is named
 first among the kinds counts; when that group goes, the other counts again.

@@ -1,4 +1,4 @@
-"""`Reflector`: one kind of object, listed once and watched from then on (K1 to K4).
+"""`Reflector`: one kind of object, listed once and watched from then on (spec K1 to K4).
 
     not installed --(found)--> list --> watch --(time limit)--> watch from where it ended
          ^                      ^         |

@@ -1,4 +1,4 @@
-"""Which of the kinds that a scheduler reads a server has, and under which path (K3).
+"""Which of the kinds that a scheduler reads a server has, and under which path (spec K3).
 
 A server is asked for the resources of each API version, never guessed at: a cluster may have no Volcano, no devices, an
 older PodGroup. What it does not have is looked for again from time to time.

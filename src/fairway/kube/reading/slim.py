@@ -1,4 +1,4 @@
-"""What is kept of an object: what some rule or view reads, once for all objects that are alike (K4).
+"""What is kept of an object: what some rule or view reads, once for all objects that are alike (spec K4).
 
 Pods come in few shapes and many copies. All that a template gives its pods (containers, tolerations, labels, ...) is
 kept once; what remains of a pod is its names, its node and its status.

@@ -1,1 +1,1 @@
-"""Each write as a value: its path and body, and what its answers mean (kube.md section 3)."""
+"""Each write as a value: its path and body, and what its answers mean (spec K17 to K24)."""

@@ -1,4 +1,4 @@
-"""Each change of a plan as requests to an API server, and what the answers mean (kube.md section 3).
+"""Each change of a plan as requests to an API server, and what the answers mean (spec K17 to K20).
 
 Every request that decides something carries a precondition: the uid of the object that was meant, or the version that
 was read. So a scheduler that acts on old news is refused, and can do no harm. Every script may be run again from its

@@ -1,4 +1,4 @@
-"""Events that people read (`kubectl describe`, `kubectl get events`): one per job and change of reason (K11).
+"""Events that people read (`kubectl describe`, `kubectl get events`): one per job and change of reason (spec K11).
 
 `EventWriter` listens to the loop and reports what it decided: Scheduled, FailedScheduling, Preempted, Reserved,
 GangTimedOut. An event is about the job: its PodGroup, its controller, or the lone pod; a PodGroup that waits has the
@@ -85,7 +85,7 @@ class EventWriter:
         return min((when for when in times if when is not None), default=None)
 
     def gang_timed_out(self, job: Job, why: str, now: Micros) -> None:
-        """A gang was evicted because it could not be bound whole in time (K8)."""
+        """A gang was evicted because it could not be bound whole in time (spec K8)."""
         about = self._about(job)
         if about is not None:
             self._put([EventNote(about, "GangTimedOut", "Preempting", why, now, warning=True)])

@@ -1,4 +1,4 @@
-"""The status of a PodGroup, in the shapes that the APIs of PodGroups have (K10).
+"""The status of a PodGroup, in the shapes that the APIs of PodGroups have (spec K10).
 
 Volcano: a phase, counts of pods, and the conditions Scheduled and Unschedulable. Scheduled is written when the group is
 ready for the first time and never before: when it changes says since when the group waits. Kubernetes' own: one

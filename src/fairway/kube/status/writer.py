@@ -1,4 +1,4 @@
-"""`StatusWriter`: what is written so that people and machines see how things stand (K9, K10).
+"""`StatusWriter`: what is written so that people and machines see how things stand (spec K9, K10).
 
 It listens to the loop. After a cycle that computed reasons it writes why pods wait, how far PodGroups are, and what
 queues and classes have in use; each only where it differs from what the object says, and not more often than `throttle`

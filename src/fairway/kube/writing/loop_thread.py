@@ -1,4 +1,4 @@
-"""`LoopThread`: the one thread that state and decisions live on (K5). It is the loop's `Timer`.
+"""`LoopThread`: the one thread that state and decisions live on (spec K5). It is the loop's `Timer`.
 
 Other threads hand calls over; they are made in batches between cycles, all that have come before any that is due. A
 call that raises ends the thread: what it was about to do is unknown, and a new process rebuilds all from the server.

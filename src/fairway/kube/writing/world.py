@@ -1,4 +1,4 @@
-"""`KubeWorld`: carries the changes of plans out on an API server, and reports what became of each (kube.md section 3).
+"""`KubeWorld`: carries the changes of plans out on an API server, and reports what became of each (spec K16).
 
 `carry_out` is called on the loop's thread and returns at once; requests are made on the asyncio thread, and what became
 of them is handed back to the loop's thread. A claim is allocated before its pod is bound; a pod whose claim was refused

@@ -50,7 +50,7 @@ class WriteQueue:
         workers: int = WORKERS,
         random: Random | None = None,
     ) -> None:
-        """`may_write` is asked before each request that changes something, at the moment when its bytes leave (K13).
+        """`may_write` is called before each request that changes something, when its bytes leave (spec K13).
         `term` counts the times that this replica became the leader: what was decided in an earlier one is not sent,
         since another replica may have given away meanwhile what it takes.
         """

@@ -6,7 +6,7 @@ queue's refused jobs ask for does not count as its request. Without this action 
 
 A group that states `minResources` asks for more than its minimum of pods: a Spark driver is one pod, and its executors
 follow when it runs. What admitted groups have not been allocated of theirs is therefore kept free for them: it counts
-against the cluster like an allocation, up to `overcommitFactor` times the cluster (semantics 5.4).
+against the cluster like an allocation, up to `overcommitFactor` times the cluster (spec S5.4).
 """
 
 from __future__ import annotations

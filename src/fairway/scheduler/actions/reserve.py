@@ -1,4 +1,4 @@
-"""reserve: keep nodes for jobs that have waited too long to fit anywhere (seed 004).
+"""reserve: keep nodes for jobs that have waited too long to fit anywhere (spec S6).
 
 A starving job gets places for its whole minimum or nothing. A place with free capacity is `allocated` at once; a place
 without is `reserved`: that node takes no new pod, and when the pods there are gone the job has it. Starving jobs are

@@ -1,4 +1,4 @@
-"""Whether anything is known about run times: without, `easy` and `conservative` can plan nothing (semantics 8.6)."""
+"""Whether anything is known about run times: without, `easy` and `conservative` can plan nothing (spec S8.6)."""
 
 from __future__ import annotations
 

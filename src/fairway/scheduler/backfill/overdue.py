@@ -2,7 +2,7 @@
 
 They may go on as long as no planned start needs what they have. Where one does they are evicted: one by one, or as a
 whole gang that would lose its minimum. Such a job then comes after the job it was evicted for until that one has
-started, and states no run time any more: the two cannot evict each other in turns (semantics 8.8).
+started, and states no run time any more: the two cannot evict each other in turns (spec S8.8).
 """
 
 from __future__ import annotations

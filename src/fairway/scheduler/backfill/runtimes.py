@@ -5,7 +5,7 @@ group. A deadline is sure; an expected run time is where the policy says `overru
 The policy's `estimate` says what to plan with instead: the requested time itself, past runs of the same user and job
 name, or (in simulations) the true run time. An estimate is never above what was requested, and never sure.
 
-A job that was evicted for outliving its expected run time states none from then on (semantics 8.8).
+A job that was evicted for outliving its expected run time states none from then on (spec S8.8).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Back-off: a job that was stopped is protected from preempt and reclaim for a while after it starts again.
 
-After its n-th stop that is `minRuntime` * 2^n, at least 60 s * 2^n and at most a day (semantics 7.6). The protection
+After its n-th stop that is `minRuntime` * 2^n, at least 60 s * 2^n and at most a day (spec S7.6). The protection
 holds for the whole job, its surplus pods too, once for each stop: the time runs from the moment at which the job first
 has its minimum again, and pods of it that restart later do not prolong it. So a job does a growing amount of work
 between two stops, and a claimant waits a day at most for a victim that it is entitled to.

@@ -1,4 +1,4 @@
-"""Gangs that have been broken for too long are evicted as a whole, and wait again (semantics 5.5)."""
+"""Gangs that have been broken for too long are evicted as a whole, and wait again (spec S5.5)."""
 
 from __future__ import annotations
 

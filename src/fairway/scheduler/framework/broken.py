@@ -1,4 +1,4 @@
-"""Broken gangs: they have started, and have fewer pods than their minimum by now (semantics 5.5).
+"""Broken gangs: they have started, and have fewer pods than their minimum by now (spec S5.5).
 
 A broken gang has resources and does no work. What decides about it is read from the objects alone, so that a restarted
 scheduler comes to the same answers: the pods that are left, and when the others were lost.

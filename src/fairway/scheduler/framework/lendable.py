@@ -1,4 +1,4 @@
-"""Which pods nothing can evict: what cannot be taken back is never lent to them (semantics 5.6).
+"""Which pods nothing can evict: what cannot be taken back is never lent to them (spec S5.6).
 
 A pod is never evicted if it, its job or a queue above it is marked so, or if a PodDisruptionBudget covers it that
 allows no disruption even when all its pods are healthy. A gang goes as a whole, so it is not evicted if its budget does

@@ -6,7 +6,7 @@ Each level is a heap by key. A step changes what one job, its namespace, its que
 no other key: so only the tops on that path are pushed back with fresh keys.
 
 A broken gang goes before the jobs of its queue, of the same or a lower priority, that have not started: whatever the
-order of namespaces says, for its namespace had that capacity already (semantics 5.5). It does so by taking the turn of
+order of namespaces says, for its namespace had that capacity already (spec S5.5). It does so by taking the turn of
 such a job (`broken_before`, `put_first`); keys stay what they are.
 """
 
@@ -42,7 +42,7 @@ class PolicyOrder:
         return (*self._queue_keys(queue), queue.info.created, queue.name)
 
     def namespace_key(self, account: NamespaceAccount) -> Key:
-        """Ties: the larger weight, then the older job at the head, then the name (semantics 3.2)."""
+        """Ties: the larger weight, then the older job at the head, then the name (spec S3.2)."""
         ties = (-account.weight, account.top_created, account.namespace)
         return (*self._namespace_keys(account), *ties)
 

@@ -1,4 +1,4 @@
-"""Jobs that were evicted for outliving their expected run time, and the jobs that they come after (semantics 8.8)."""
+"""Jobs that were evicted for outliving their expected run time, and the jobs that they come after (spec S8.8)."""
 
 from __future__ import annotations
 

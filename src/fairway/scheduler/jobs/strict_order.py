@@ -1,4 +1,4 @@
-"""Strict order: nothing starts behind a job that cannot (`allocate` with `blocked: wait`, semantics 8.7).
+"""Strict order: nothing starts behind a job that cannot (`allocate` with `blocked: wait`, spec S8.7).
 
 Between queues that share, the first pass serves what each deserves. A job that its share does not allow yet, but that
 would fit on what is lent, holds up its own queue until the second pass; one that does not fit at all holds up all that

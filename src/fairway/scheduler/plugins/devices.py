@@ -1,4 +1,4 @@
-"""Choose devices by class, and nodes that have them (seed 003).
+"""Choose devices by class, and nodes that have them (spec D21 to D23).
 
 Which devices a task is given is worked out where placements are written (`DeviceAssignments`); what the columns cannot
 tell about a node, in `DeviceFit`. The plugin is the policy's say in both: without it no pod gets devices.

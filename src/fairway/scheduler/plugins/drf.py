@@ -1,4 +1,4 @@
-"""Dominant resource fairness: the namespace, then the job, with the least share goes first (seed 002).
+"""Dominant resource fairness: the namespace, then the job, with the least share goes first (spec S3.3).
 
 A namespace's share is that of what it has *in this queue*, divided by its weight.
 """

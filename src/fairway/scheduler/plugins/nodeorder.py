@@ -63,7 +63,7 @@ class NodeOrder:
         return sum(given[1:], start=given[0]) if given else None
 
     def reserve_score(self, shape: Shape, nodes: NodeView) -> FloatColumn:
-        """How little used a node is (seed 004): cpu and memory, and twice as much the scalars the task asks for."""
+        """How little used a node is (spec S6.4): cpu and memory, and twice as much the scalars the task asks for."""
         unused = {row: nodes.free(row) * nodes.percent(row) for row in (CPU, MEMORY)}
         score: FloatColumn = (unused[CPU] + unused[MEMORY]) / 2
         scalars = [row for row, _ in shape.vector if row not in (CPU, MEMORY, PODS)]

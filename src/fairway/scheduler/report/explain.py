@@ -249,7 +249,7 @@ def node_report(session: Session, shape: Shape) -> NodeReport:
 
 
 def _checks(session: Session, shape: Shape) -> Iterable[Check]:
-    """In the order of semantics 10.2: predicates, reserved, devices, resources by name."""
+    """In the order of spec S10.2: predicates, reserved, devices, resources by name."""
     view, hooks = session.nodes.kernel.view(), session.nodes.kernel.hooks
     if shape.volumes.missing:
         yield Check(np.zeros(view.size, dtype=np.bool_), shape.volumes.missing)

@@ -1,4 +1,4 @@
-"""What a plan reserves, as the `Reservation` objects that carry it to the next cycle (semantics 6.8)."""
+"""What a plan reserves, as the `Reservation` objects that carry it to the next cycle (spec S6.8)."""
 
 from __future__ import annotations
 

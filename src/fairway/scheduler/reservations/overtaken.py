@@ -1,4 +1,4 @@
-"""Which waiting jobs were overtaken: a job that stands after them was placed since they began to wait (semantics 6.1).
+"""Which waiting jobs were overtaken: a job that stands after them was placed since they began to wait (spec S6.1).
 
 A job stands after another by priority, creation, namespace/name. The index of the jobs that have pods on nodes is kept
 from cycle to cycle, by priority, with the last of each at hand: most questions are answered by that one.

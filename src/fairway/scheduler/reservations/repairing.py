@@ -1,4 +1,4 @@
-"""Capacity for the missing pods of broken gangs (semantics 5.5), before anything else is placed.
+"""Capacity for the missing pods of broken gangs (spec S5.5), before anything else is placed.
 
 A gang that has lost pods a short time ago has what they left: pods that were recreated are placed at once, and for
 those that are still missing as much as a pod that is left requests is kept free, wherever it fits. What terminating

@@ -1,6 +1,6 @@
 """What may be reserved: how many nodes and which, for which tasks of a job, and what other queues are guaranteed.
 
-Reservations keep the guarantees of other queues (semantics 6.2). Two conditions: what a queue has and sets aside leaves
+Reservations keep the guarantees of other queues (spec S6.2). Two conditions: what a queue has and sets aside leaves
 the others the amounts that they are guaranteed; and the nodes without reservations are enough for the part of these
 that the others request and do not have, since a reserved node takes no pod of theirs.
 """

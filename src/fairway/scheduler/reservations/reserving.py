@@ -1,4 +1,4 @@
-"""Places for a starving job: for every task that it misses a node, or none at all (seed 004).
+"""Places for a starving job: for every task that it misses a node, or none at all (spec S6.4 to S6.6).
 
 Everything but capacity must fit on a node now; capacity is compared with the whole node, less what is reserved there.
 Of the nodes that are left the least used score ten, as many as the policy lets carry reservations; of those a node
