@@ -428,6 +428,22 @@ def test_for_volcano_s_users_what_foreign_pods_use_is_taken_off_after_the_factor
     assert phase("0.7") == "Pending"
 
 
+@pytest.mark.parametrize(("compatibility", "victims"), [("", 4), ("compatibility: volcano\n", 2)])
+def test_for_volcano_s_users_pods_above_the_minimum_evict_nothing(compatibility, victims):
+    chosen = read(
+        f"{compatibility}actions: allocate, preempt\ntiers: [{{plugins: [{{name: priority}}, {{name: gang}}]}}]"
+    )
+    low = [group("low", minimum=1), *(pod(f"l{i}", group="low", cpu=1, node="n") for i in range(4))]
+    high = [group("high", minimum=2), *(pod(f"h{i}", group="high", cpu=1, spec={"priority": 9}) for i in range(4))]
+    found = plan(node("n", cpu=4), low, high, policy=chosen)
+    gone = {entry.pod for entry in found.evictions}
+    assert len(gone) == 2
+    left = [thing for thing in low if f"default/{thing.metadata.name}" not in gone]
+    placed = [pod(f"h{i}", group="high", cpu=1, node="n", spec={"priority": 9}) for i in range(2)]
+    found = plan(node("n", cpu=4), left, high[0], placed, high[3:], policy=chosen)
+    assert len(gone) + len(found.evictions) == victims
+
+
 def test_gated_pods_claim_nothing():
     _, *gated = gang("g", members=4, cpu=1, gates=["wait"])
     waits = [group("g", minimum=4, resources={"cpu": 4}, phase="Inqueue"), *gated]

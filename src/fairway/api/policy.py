@@ -96,7 +96,7 @@ class Policy:
     warnings: tuple[str, ...] = field(default=(), compare=False)
     """What the file says that has no effect, each with its place."""
     compatible: bool = False
-    """Whether what may be admitted is counted as Volcano counts it (`compatibility: volcano`)."""
+    """`compatibility: volcano`: groups are admitted as there, and nothing is evicted for pods above the minimum."""
     no_reservations: str = ""
     """Why a driver cannot write Reservations; then none is made. Not part of a policy file."""
 

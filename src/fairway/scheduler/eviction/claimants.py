@@ -95,6 +95,8 @@ class Claimants:
             return False
         if comes_after(self._session, job.job) is not None:
             return False  # it has just made way for a job that still waits
+        if self._session.policy.compatible and self._session.rules.job_ready(job):
+            return False  # in Volcano nothing is evicted for pods above the minimum
         since = job.job.waits_since
         if since is None or self._session.now - since >= self._delay:
             return True
