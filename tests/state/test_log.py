@@ -40,7 +40,7 @@ def test_every_position_reads_what_was_logged_since_or_nothing(kind, entries):
 
 @given(st.lists(st.integers(0, 99), max_size=40), st.integers(1, 9))
 def test_a_log_that_keeps_the_last_entries_knows_these_and_few_more(entries, count):
-    log, everything = Log(), []
+    log, everything = Log[int](), list[int]()
     for entry in entries:
         log.add(entry)
         everything.append(entry)

@@ -68,7 +68,8 @@ class SandboxActions:
         if not isinstance(group, PodGroup):
             raise RequestRefusedError(404, f"{job}: there is no PodGroup of this name")
         pods = [thing for thing in self._known(job) if isinstance(thing, Pod) and not thing.spec.node_name]
-        self._sandbox.apply([_with_class(thing, priority_class) for thing in (group, *pods)])
+        objects: list[Pod | PodGroup] = [group, *pods]
+        self._sandbox.apply([_with_class(thing, priority_class) for thing in objects])
         return f"{job}: its priority class is {priority_class} now, and that of its pods that wait"
 
     def _hold(self, job: str) -> str:
