@@ -259,7 +259,7 @@ async def _clusters(cluster: BenchCluster, number: int) -> None:
 
 
 async def _placements(cluster: BenchCluster, number: int) -> None:
-    """They weigh memory, as in the seed's second example, and say how OCM counts what is not reported."""
+    """They weigh memory, as in the proposal's second example, and say how OCM counts what is not reported."""
     policy = {
         "configurations": [
             {"scoreCoordinate": {"type": "BuiltIn", "builtIn": "ResourceAllocatableMemory"}, "weight": 1}

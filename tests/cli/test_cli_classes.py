@@ -14,7 +14,7 @@ EXAMPLE = str(Path(__file__).parents[2] / "examples" / "devices")
 BIND = "scheduler.alpha.kubernetes.io/resClass_nvidia.high.mem_gpu-0"
 
 
-def test_the_seeds_classes_load_as_they_stand_and_are_listed() -> None:
+def test_the_proposals_classes_load_as_they_stand_and_are_listed() -> None:
     result = invoke("classes", "-f", EXAMPLE, "-o", "json")
     assert result.code == 0, result.err
     classes = {found["name"]: found for found in json.loads(result.out)["resourceClasses"]}

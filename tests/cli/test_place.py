@@ -1,4 +1,4 @@
-"""`fairway place` as a user runs it: the seed's examples and stories, output forms, bad input."""
+"""`fairway place` as a user runs it: the proposal's examples and stories, output forms, bad input."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ FIVE = clusters(
 
 
 def seed(name: str, count: int, *configurations: dict[str, Any], mode: str | None = None) -> dict[str, Any]:
-    """A Placement as the seed writes it."""
+    """A Placement as the proposal writes it."""
     policy: dict[str, Any] = {"configurations": list(configurations)} | ({"mode": mode} if mode else {})
     return {
         "apiVersion": f"{GROUP}/v1alpha1",
@@ -222,7 +222,7 @@ status:
 """
 
 
-def test_the_sample_cluster_of_the_seed_loads_as_it_stands(placed: Any) -> None:
+def test_the_sample_cluster_of_the_proposal_loads_as_it_stands(placed: Any) -> None:
     example = seed("p", 1, {"name": "ResourceRatioCPU"}, {"name": "ResourceRatioMemory"}, mode="Exact")
     placement = one(placed(yaml.safe_load(SAMPLE), example))
     assert placement["decisions"][0]["scores"] == {"ResourceRatioCPU": 66, "ResourceRatioMemory": 80}

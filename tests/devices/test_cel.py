@@ -203,7 +203,7 @@ HIGH_MEMORY = [("Kind", "In", ["nvidia-gpu"]), ("memory", "GtEq", ["30G"])]
 
 
 @pytest.mark.parametrize(("memory", "selected"), [("80Gi", True), ("30G", True), ("28Gi", True), ("27Gi", False)])
-def test_the_seeds_first_class(memory: str, selected: bool) -> None:
+def test_the_proposals_first_class(memory: str, selected: bool) -> None:
     device = {"attributes": {"kind": {"string": "nvidia-gpu"}}, "capacity": {"memory": {"value": memory}}}
     assert assert_same(spec_of(HIGH_MEMORY), device) is selected
 

@@ -39,7 +39,7 @@ def gpu(memory: str = "32G", **more: str) -> Device:
 HIGH_MEMORY = [expression("Kind", "In", "nvidia-gpu"), expression("memory", "GtEq", "30G")]
 
 
-def test_the_seeds_first_class_selects_by_kind_and_memory() -> None:
+def test_the_proposals_first_class_selects_by_kind_and_memory() -> None:
     found = matcher(HIGH_MEMORY)
     assert found.selects(gpu("32G"))
     assert found.selects(gpu("32GiB"))

@@ -1,4 +1,4 @@
-"""The book of devices: classes' statuses over the seed's five events, holders, and the faults of the 2017 prototype."""
+"""The ledger of devices: classes' statuses over the proposal's five events, holders, and errors of the 2017 prototype."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_class_counts_all_devices_it_can_select_two_groups_on_a_node_are_their
     assert standings(state) == {"high": (6, 0)}
 
 
-def test_the_seeds_five_events() -> None:
+def test_the_proposals_five_events() -> None:
     one, two = device_node("n1", gpu("a", 4, memory="32G")), device_node("n2", gpu("b", 2, memory="32G"))
     user = asking("p", node="n1", classes={"high": 3}, record={"high_a": 3})
     state = state_of(one)

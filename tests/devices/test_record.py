@@ -14,7 +14,7 @@ from support.effort import examples
 KEY = re.compile(r"scheduler\.alpha\.kubernetes\.io/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?", re.ASCII)
 
 
-def test_the_seeds_own_example() -> None:
+def test_the_proposals_own_example() -> None:
     entries = (DeviceUse("test-res-class", "nvidia-tesla-gpu", 4000),)
     annotations = {"scheduler.alpha.kubernetes.io/resClass_test-res-class_nvidia-tesla-gpu": "4"}
     assert written(entries) == annotations

@@ -44,7 +44,7 @@ def test_a_hub_that_serves_v1alpha1_alone(old_plane: ControlPlane) -> None:
         hub.managed(name, {"memory": memory})
     by_memory = {"mode": "Exact", "configurations": [{"name": "ResourceAllocatableMemory", "weight": 1}]}
     with LiveFleet(hub) as live:
-        made = hub.placement("p", numberOfClusters=2, prioritizerPolicy=by_memory)  # as the seed's second example
+        made = hub.placement("p", numberOfClusters=2, prioritizerPolicy=by_memory)  # as the proposal's second example
         eventually(lambda: hub.chosen("p") == ["b", "c"])
         (decision,) = hub.slices("p")
         (owner,) = decision["metadata"]["ownerReferences"]
@@ -94,14 +94,14 @@ EXAMPLES: dict[str, dict[str, Any]] = {
         },
     },
 }
-"""The four examples of the seed, as it has them."""
+"""The four examples of the proposal, unchanged."""
 
 
 def _has(hub: Hub, placement: str, clusters: str) -> bool:
     return hub.chosen(placement) == list(clusters)
 
 
-def test_the_examples_of_the_seed_as_they_stand(old_plane: ControlPlane) -> None:
+def test_the_examples_of_the_proposal_as_they_stand(old_plane: ControlPlane) -> None:
     hub = OldHub(old_plane, "seed")
     size = {"cpu": "100", "memory": "100Gi"}
     for name, part in zip("abcde", (90, 80, 70, 60, 10), strict=True):

@@ -396,7 +396,7 @@ def test_least_loss_keeps_the_devices_that_others_ask_for() -> None:
     assert given(found) == {"first": [("any", "b", 1)], "second": [("high", "a", 1)]}
 
 
-def test_the_nested_class_of_the_seed_takes_the_members_along() -> None:
+def test_the_nested_class_of_the_proposal_takes_the_members_along() -> None:
     cores = [gpu(f"core{i}", kind="core") for i in range(4)]
     groups = [gpu(f"numa{i}", kind="numa", members=[f"core{2 * i}", f"core{2 * i + 1}"]) for i in range(2)]
     nested = resource_class(

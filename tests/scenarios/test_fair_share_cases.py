@@ -55,7 +55,7 @@ actions: [enqueue, {name: reserve, arguments: {starvingJobTimeThreshold: 60}}, a
 
 @pytest.mark.parametrize("created", [None, -86_400, 0, 86_339, 86_400], ids=["no age", "2 d", "1 d", "61 s", "new"])
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
-def test_the_tables_of_the_seed(table, created, tmp_path):
+def test_the_tables_of_the_proposal(table, created, tmp_path):
     """They hold at any age of the backlog: one that starves as a whole is shared like any other."""
     policy = LENDING_NONE if table["lending"] == "none" else ""
     each = {} if created is None else {"created": created}

@@ -43,7 +43,7 @@ def young(name: str) -> object:
     return waiting(name, cpu=1, created=DAY)
 
 
-# -- the story of the seed ----------------------------------------------------------------------------------------
+# -- the reference story ----------------------------------------------------------------------------------------
 
 RUNS = {"pod-1": 2, "pod-2": 4, "pod-3": 4, "pod-4": 2, "pod-5": 4, "pod-6": 4, "pod-7": 4}
 
@@ -56,7 +56,7 @@ def seed_world(*actions) -> World:
     return world
 
 
-def test_without_reserve_the_large_pod_of_the_seed_starts_last():
+def test_without_reserve_the_large_pod_starts_last():
     started = seed_world("allocate").started
     assert started == {"pod-1": 0, "pod-2": 0, "pod-3": 0, "pod-5": 2, "pod-6": 4, "pod-7": 4, "pod-4": 8}
 

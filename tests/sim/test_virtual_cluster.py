@@ -33,12 +33,12 @@ def one_node(jobs: str, more: str = "") -> str:
     return f"cluster: {{nodes: 1 x {{cpu: 4}}}}\nworkload:\n  jobs:\n{jobs}\n{more}"
 
 
-def test_the_seeds_starvation_story_without_reserve() -> None:
+def test_the_proposals_starvation_story_without_reserve() -> None:
     starts = {name: start for name, (start, _) in Run(STORY).times.items()}
     assert starts == {"pod-1": 0, "pod-2": 0, "pod-3": 0, "pod-5": 2, "pod-6": 4, "pod-7": 4, "pod-4": 8}
 
 
-def test_the_seeds_starvation_story_with_reserve() -> None:
+def test_the_proposals_starvation_story_with_reserve() -> None:
     run = Run(STORY, RESERVE)
     starts = {name: start for name, (start, _) in run.times.items()}
     assert starts == {"pod-1": 0, "pod-2": 0, "pod-3": 0, "pod-5": 2, "pod-4": 6, "pod-6": 8, "pod-7": 8}

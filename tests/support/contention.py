@@ -34,7 +34,7 @@ def acting(*actions: Action, **plugins: Mapping[str, Any]) -> Policy:
 
 
 def reserving(**arguments: Any) -> Policy:
-    """The seed's two actions; jobs starve after a second unless told otherwise."""
+    """`reserve` and `allocate` (spec S6); jobs starve after a second unless told otherwise."""
     return acting("enqueue", ("reserve", {"starvingJobTimeThreshold": 1, **arguments}), "allocate", "backfill")
 
 
