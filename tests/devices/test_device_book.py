@@ -1,4 +1,4 @@
-"""The ledger of devices: classes' statuses over the proposal's five events, holders, and errors of the 2017 prototype."""
+"""The ledger of devices: statuses of classes over the proposal's five events, and errors of the 2017 prototype."""
 
 from __future__ import annotations
 
