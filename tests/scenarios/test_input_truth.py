@@ -6,10 +6,15 @@ from typing import Any
 import pytest
 
 from fairway.api.manifests import load, parse_object
+from fairway.api.templates import OF_PODS
 from fairway.errors import ManifestError
+from fairway.scheduler.decide import decide
+from fairway.state import annotations as names
+from fairway.state.cluster import Deleted, Upserted
+from support import engine
 from support.cli import run_plan
-from support.engine import bound, plan
-from support.objects import group, made, manifest, node, pod, queue
+from support.engine import bound, plan, state_of
+from support.objects import NOW, group, made, manifest, node, pod, queue
 
 
 def resized(name: str, spec: str, *, node: str = "n", **status: Any) -> Any:
@@ -73,6 +78,66 @@ def test_marks_of_other_schedulers_are_a_warning_never_silence(name, where):
     found = plan(node("n", cpu=4), pod("p", cpu=1, **{where: {name: "x"}}))
     (said,) = [warning for warning in found.warnings if name in warning]
     assert said.startswith(f"pod default/p: {name} 'x' is not honoured: ")
+
+
+def test_every_mark_of_queues_and_gangs_on_a_workload_itself_is_known():
+    """What a pod may say of its queue or gang, in anyone's words, may stand on its Job by mistake."""
+    of_pods = {*names.QUEUE_NAMES, names.MIN_AVAILABLE, names.GROUP_NAME, *names.GROUP_LABELS, *names.NEEDED}
+    foreign = {name for name in names.NOT_HONOURED if not name.startswith("volcano.sh/")} - {names.KUEUE_QUEUE}
+    assert of_pods | foreign == set(OF_PODS)
+
+
+def test_the_queue_that_kueue_has_admitted_a_pod_by_is_a_warning_where_the_pod_names_none():
+    kueue = {"kueue.x-k8s.io/local-queue-name": "research", "kueue.x-k8s.io/podset": "main"}
+    (said,) = warned_of("local-queue-name", node("n", cpu=4), pod("p", cpu=1, labels=kueue))
+    assert said.startswith("pod default/p: kueue.x-k8s.io/local-queue-name 'research' is not honoured: put ")
+    named = {**kueue, "kueue.x-k8s.io/queue-name": "research"}
+    assert warned_of("local-queue-name", node("n", cpu=4), pod("p", cpu=1, labels=named)) == []
+
+
+def warned_of(name, *objects, policy=None):
+    return [text for text in plan(*objects, policy=policy).warnings if name in text]
+
+
+@pytest.mark.parametrize(
+    ("name", "without", "having"),
+    [
+        ("sla-waiting-time", {}, {"sla": {}}),
+        ("volcano.sh/sla-waiting-time", {}, {"sla": {}}),
+        ("fairway.dev/starving-after", {}, {"actions": "enqueue, reserve, allocate"}),
+    ],
+)
+def test_what_no_part_of_the_policy_reads_is_a_warning(name, without, having):
+    part = "action reserve" if name.startswith("fairway") else "plugin sla"
+    gang = [group("g", minimum=1, annotations={name: "1h"}), pod("g-0", cpu=1, group="g")]
+    lone = [pod(f"p{i}", cpu=1, annotations={name: "1h"}) for i in range(2)]
+    one, several = (node("n", cpu=4), *gang), (node("n", cpu=4), *gang, *lone)
+    assert warned_of(name, *one, policy=engine.policy(**without)) == [
+        f"podgroup default/g: {name} has no effect: the policy has no {part}"
+    ]
+    assert warned_of(name, *several, policy=engine.policy(**without)) == [
+        f"pod default/p0 and 2 other objects: {name} has no effect: the policy has no {part}"
+    ]
+    assert warned_of(name, *several, policy=engine.policy(**having)) == []
+
+
+def test_a_warning_ends_with_the_objects_that_it_is_about():
+    stating, policy = pod("p", cpu=1, annotations={"sla-waiting-time": "1h"}), engine.policy()
+    state = state_of(node("n", cpu=4), stating)
+    assert any("sla-waiting-time" in text for text in decide(state, policy, NOW).warnings)
+    state.apply(Upserted(pod("p", cpu=1)))
+    assert not any("sla-waiting-time" in text for text in decide(state, policy, NOW).warnings)
+    state.apply(Upserted(stating))
+    state.apply(Deleted(stating))
+    assert not any("sla-waiting-time" in text for text in decide(state, policy, NOW).warnings)
+
+
+@pytest.mark.parametrize("name", ["sla-waiting-time", "fairway.dev/starving-after"])
+def test_what_a_group_says_is_not_honoured_on_its_pods(name):
+    policy = engine.policy(actions="enqueue, reserve, allocate", sla={})
+    member = pod("g-0", cpu=1, group="g", annotations={name: "1h"})
+    found = warned_of(name, node("n", cpu=4), group("g", minimum=1), member, policy=policy)
+    assert found == [f"pod default/g-0: {name} '1h' is not honoured there: put it on a PodGroup"]
 
 
 def test_a_queue_named_on_the_job_and_not_on_its_pods_is_a_warning(tmp_path):

@@ -88,15 +88,27 @@ def expand(document: Data) -> Expansion:
     return Expansion(made, [])
 
 
-_OF_PODS = (
+OF_PODS = (
     "fairway.dev/queue",
     "fairway.dev/min-available",
     "kueue.x-k8s.io/queue-name",
     "kueue.x-k8s.io/priority-class",
     "scheduling.volcano.sh/queue-name",
     "scheduling.k8s.io/group-name",
+    "pod-group.scheduling.sigs.k8s.io",
+    "scheduling.x-k8s.io/pod-group",
+    "fairway.dev/starving-after",
+    "sla-waiting-time",
+    "volcano.sh/sla-waiting-time",
+    "kueue.x-k8s.io/pod-group-name",
+    "kueue.x-k8s.io/pod-group-total-count",
     "kai.scheduler/queue",
+    "runai/queue",
     "yunikorn.apache.org/queue",
+    "yunikorn.apache.org/task-groups",
+    "yunikorn.apache.org/schedulingPolicyParameters",
+    "gpu-fraction",
+    "gpu-memory",
 )
 """Labels and annotations of queues and gangs that are read on pods and groups only."""
 
@@ -110,7 +122,7 @@ def misplaced(document: Data, expansion: Expansion) -> list[str]:
     who = f"{document.get('kind', '')} {meta.get('namespace', 'default')}/{meta.get('name', '')}"
     return [
         f"{who}: metadata: {name} is not honoured there: put it on the pod template"
-        for name in _OF_PODS
+        for name in OF_PODS
         if name in given and not any(name in one for one in carried)
     ]
 

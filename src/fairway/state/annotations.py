@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from fairway.api.meta import ObjectMeta
 from fairway.clock import SECOND, Micros, parse_rfc3339
@@ -185,6 +185,11 @@ def _never(text: str) -> bool:
     return False
 
 
+KUEUE_QUEUE = "kueue.x-k8s.io/local-queue-name"
+"""Kueue labels the pods of the jobs that it has admitted with it. It is all that a scheduler sees of the queue that is
+named on a Job: Jobs themselves are not read.
+"""
+
 NOT_HONOURED = {
     "volcano.sh/revocable-zone": "time windows of nodes are not read",
     "volcano.sh/numa-topology-policy": "cpu pinning is left to the kubelet",
@@ -200,6 +205,8 @@ NOT_HONOURED = {
     "yunikorn.apache.org/schedulingPolicyParameters": "use a PodGroup, or fairway.dev/min-available",
     "gpu-fraction": "request devices by class, or by a ResourceClaim",
     "gpu-memory": "request devices by class, or by a ResourceClaim",
+    KUEUE_QUEUE: "put fairway.dev/queue or kueue.x-k8s.io/queue-name on the pod template",
+    "kueue.x-k8s.io/priority-class": "use priorityClassName of the pod",
     "kueue.x-k8s.io/pod-group-name": "use scheduling.k8s.io/group-name and a PodGroup",
     "kueue.x-k8s.io/pod-group-total-count": "use a PodGroup, or fairway.dev/min-available",
 }
@@ -211,20 +218,55 @@ _RULES = {
 }
 
 
+class PolicyPart(NamedTuple):
+    kind: Literal["action", "plugin"]
+    name: str
+
+
+NEEDED: Mapping[str, PolicyPart] = {
+    **dict.fromkeys(SLA_WAITS, PolicyPart("plugin", "sla")),
+    STARVING_AFTER: PolicyPart("action", "reserve"),
+}
+"""Annotations that only a part of the policy reads, which a policy may not have."""
+
+UNREAD_IN_GROUPS = frozenset({*SLA_WAITS, STARVING_AFTER})
+"""What the pods of a PodGroup cannot say: their group does."""
+UNREAD_OF_CONTROLLERS = frozenset(SLA_WAITS)
+"""The same of the pods of a controller."""
+NONE_UNREAD: frozenset[str] = frozenset()
+
+_ELSEWHERE = "is not honoured there: put it on a PodGroup"
+
+
 class AnnotationProblems:
-    """By object: the texts that cannot be understood."""
+    """By object: the texts that cannot be understood, or that nothing reads where they stand."""
 
     def __init__(self) -> None:
-        self._texts: dict[str, dict[str, str]] = {}
+        self._texts: dict[str, dict[str, tuple[str, str]]] = {}
+        """By object and name: the text, and what is wrong with it."""
+        self._stated: dict[str, dict[str, None]] = {}
+        """The objects that state one of `NEEDED`, by name of the annotation."""
 
-    def read(self, who: str, meta: ObjectMeta) -> None:
-        """An object came or changed."""
+    def read(self, who: str, meta: ObjectMeta, unread: frozenset[str] = NONE_UNREAD) -> None:
+        """An object came or changed; annotations that are `unread` there count nothing."""
         said = notes(meta)
-        faulty = None
+        faulty: dict[str, tuple[str, str]] = {}
+        if self._stated:
+            self._forget_stated(who)
         if not said.keys().isdisjoint(_RULES):
-            faulty = {name: text for name, text in said.items() if name in _RULES and not _RULES[name].holds(text)}
+            for name, text in said.items():
+                if name not in _RULES:
+                    continue
+                if name in unread:
+                    faulty[name] = text, _ELSEWHERE
+                elif not _RULES[name].holds(text):
+                    faulty[name] = text, _RULES[name].otherwise
+                elif name in NEEDED:
+                    self._stated.setdefault(name, {})[who] = None
         if meta.labels and not meta.labels.keys().isdisjoint(NOT_HONOURED):
-            faulty = {**{name: meta.labels[name] for name in NOT_HONOURED if name in meta.labels}, **(faulty or {})}
+            for name in NOT_HONOURED.keys() & meta.labels.keys():
+                if name != KUEUE_QUEUE or not _names_queue(meta):
+                    faulty.setdefault(name, (meta.labels[name], _RULES[name].otherwise))
         if faulty:
             self._texts[who] = faulty
         elif self._texts:
@@ -232,15 +274,38 @@ class AnnotationProblems:
 
     def forget(self, who: str) -> None:
         self._texts.pop(who, None)
+        if self._stated:
+            self._forget_stated(who)
+
+    def _forget_stated(self, who: str) -> None:
+        for name in [name for name, objects in self._stated.items() if who in objects]:
+            del self._stated[name][who]
+            if not self._stated[name]:
+                del self._stated[name]
 
     def warnings(self) -> list[str]:
-        problems = sorted((who, name, text) for who, texts in self._texts.items() for name, text in texts.items())
+        problems = sorted((who, name, *said) for who, texts in self._texts.items() for name, said in texts.items())
         found = [_warning(*problem) for problem in problems[:SHOWN]]
         if len(problems) > SHOWN:
             found.append(f"{len(problems) - SHOWN} more annotations cannot be understood")
         return found
 
+    def unused(self, has: Callable[[PolicyPart], bool]) -> list[str]:
+        """What no part of a policy reads: one warning for each annotation, however many objects state it."""
+        found = []
+        for name in sorted(self._stated):
+            part, objects = NEEDED[name], self._stated[name]
+            if not has(part):
+                others = len(objects) - 1
+                more = "" if not others else f" and {others} other object{'s' if others > 1 else ''}"
+                found.append(f"{min(objects)}{more}: {name} has no effect: the policy has no {part.kind} {part.name}")
+        return found
 
-def _warning(who: str, name: str, text: str) -> str:
+
+def _names_queue(meta: ObjectMeta) -> bool:
+    return any(name in meta.annotations or (meta.labels and name in meta.labels) for name in QUEUE_NAMES)
+
+
+def _warning(who: str, name: str, text: str, why: str) -> str:
     shown = text if len(text) <= MAX_TEXT else text[:MAX_TEXT] + "..."
-    return f"{who}: {name} {shown!r} {_RULES[name].otherwise}"
+    return f"{who}: {name} {shown!r} {why}"

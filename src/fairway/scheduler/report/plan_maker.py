@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from msgspec.structs import replace
 
+from fairway.api.policy import Policy
 from fairway.clock import SECOND, Micros, format_rfc3339
 from fairway.scheduler.backfill.known import without_run_times
 from fairway.scheduler.backfill.planner import drop_satisfied, plan_reservations
@@ -34,6 +35,7 @@ from fairway.scheduler.report.waiting_jobs import WaitingJobs
 from fairway.scheduler.reservations.leaving import leave_standing
 from fairway.scheduler.reservations.starving import next_starvation
 from fairway.scheduler.topology.ranks import bindings_by_rank
+from fairway.state.annotations import PolicyPart
 from fairway.state.jobs import Job, Task, TaskState
 
 
@@ -150,12 +152,17 @@ def make_plan(session: Session, *, reasons: bool) -> Plan:
 def _warnings(session: Session) -> tuple[str, ...]:
     warnings = [
         *session.state.warnings(),
+        *session.state.annotation_problems.unused(partial(_has_part, session.policy)),
         *session.nodes.devices.ledger.warnings(),
         *filter(None, [without_run_times(session)]),
         *session.decisions.warnings,
         *session.plugins.failures.warnings(),
     ]
     return tuple(dict.fromkeys(warnings))
+
+
+def _has_part(policy: Policy, part: PolicyPart) -> bool:
+    return (policy.action(part.name) if part.kind == "action" else policy.plugin(part.name)) is not None
 
 
 class _Report:

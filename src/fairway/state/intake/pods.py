@@ -11,7 +11,7 @@ from fairway.api.meta import ObjectMeta
 from fairway.api.pods import Pod, PodStatus
 from fairway.clock import Micros, from_datetime
 from fairway.state import reader
-from fairway.state.annotations import HOLD, USER, kept
+from fairway.state.annotations import HOLD, NONE_UNREAD, UNREAD_IN_GROUPS, UNREAD_OF_CONTROLLERS, USER, kept
 from fairway.state.device_requests import device_record
 from fairway.state.intake.claiming import ClaimingPods
 from fairway.state.intake.groups import GroupIntake
@@ -140,13 +140,15 @@ class PodIntake:
         started = pod.status.start_time
         task.started = None if started is None else from_datetime(started)
         state.tasks[key] = task
+        unread = NONE_UNREAD
         if belongs is not Belongs.ALONE:
             task.hints = pod_hints(pod)
             self._groups.count_hints(task.job, task.hints, 1)
             if task.hints.indexed:
                 task.rank = rank_of(pod, key)
                 state.indexed_pods += 1
-        state.annotation_problems.read(f"pod {key}", pod.metadata)
+            unread = UNREAD_IN_GROUPS if belongs is Belongs.GROUP else UNREAD_OF_CONTROLLERS
+        state.annotation_problems.read(f"pod {key}", pod.metadata, unread)
         state.priorities.name(traits.priority_class, 1)
         nomination = read_nomination(pod)
         if nomination is not None:
