@@ -1,9 +1,11 @@
 """Scaled real time: how far a sandbox goes, by a clock that the test holds."""
 
+import re
+import time
 from fractions import Fraction
 
 from fairway.app.sandbox.pace import Pace, Runner
-from fairway.clock import SECOND
+from fairway.clock import SECOND, Micros
 from support.objects import NOW, node, pod
 from support.sandboxes import made, phases, running_for
 
@@ -36,6 +38,17 @@ def test_a_machine_that_slept_does_not_rush() -> None:
     pace = Pace(Fraction(60), NOW, hand)
     hand.now += 3_600_000 * MILLI
     assert pace.due() == NOW + 60 * SECOND
+
+
+def test_the_time_that_a_step_takes_counts() -> None:
+    hand = Hand()
+    pace = Pace(Fraction(60), NOW, hand)
+    for step in range(1, 11):
+        hand.now += 100 * MILLI
+        due = pace.due()
+        hand.now += 50 * MILLI  # deciding takes half as long as waiting
+        pace.reached(due)
+        assert due == NOW + step * 9 * SECOND - 3 * SECOND
 
 
 def test_what_could_not_be_reached_is_not_owed() -> None:
@@ -72,6 +85,30 @@ def test_a_runner_that_is_paused_stands_still_and_owes_nothing() -> None:
     runner._run()
     assert sandbox.now == NOW
     assert runner.failure is None
+
+
+def test_a_runner_that_cannot_keep_up_says_so() -> None:
+    sandbox = made(node("n", cpu=1))
+    runner = Runner(sandbox, Fraction(1000))
+    advance = sandbox.advance
+
+    def slow(until: Micros) -> bool:
+        time.sleep(1.6)
+        return advance(until)
+
+    sandbox.advance = slow  # type: ignore[method-assign]
+    runner.start()
+    begin = time.monotonic()
+    while (said := runner.behind()) is None:
+        assert time.monotonic() < begin + 30
+        time.sleep(0.05)
+    runner.stop()
+    assert re.fullmatch(r"x\d+ of x1000", said)
+    runner.paused = True
+    waits = iter([False, True])
+    runner._stopped.wait = lambda _: next(waits)  # type: ignore[method-assign,assignment,misc]
+    runner._run()
+    assert runner.behind() is None
 
 
 def test_a_runner_takes_a_new_speed_at_its_next_step() -> None:

@@ -183,6 +183,21 @@ def test_pause_and_speed(cluster: StillCluster) -> None:
     watch(cluster, use, pace=pace)
 
 
+def test_the_heading_says_that_time_is_behind(cluster: StillCluster) -> None:
+    pace = HeldPace()
+
+    async def use(screen: Watched) -> None:
+        await screen.until("x60")
+        pace.late = "x12 of x60, the last cycle took 5.2 s"
+        await screen.until("Behind: x12 of x60, the last cycle took 5.2 s")
+        pace.late = None
+        await screen.until("x60", gone="Behind")
+        pace.paused, pace.late = True, "x1 of x60"
+        await screen.until("paused", gone="Behind")
+
+    watch(cluster, use, pace=pace)
+
+
 def test_help_and_the_end(cluster: StillCluster) -> None:
     async def use(screen: Watched) -> None:
         await screen.press("question_mark")

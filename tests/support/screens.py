@@ -29,6 +29,10 @@ class HeldPace:
         self.speed = Fraction(60)
         self.paused = False
         self.failure: Exception | None = None
+        self.late: str | None = None
+
+    def behind(self) -> str | None:
+        return self.late
 
 
 class StillCluster:

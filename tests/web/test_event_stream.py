@@ -49,6 +49,26 @@ def run(scenario) -> None:
     asyncio.run(asyncio.wait_for(scenario(), 20))
 
 
+def test_clients_are_told_that_what_is_shown_is_behind_and_when_that_ends():
+    async def scenario() -> None:
+        shown = Shown()
+        said: list[str | None] = [None]
+        shown.hub = EventHub(shown.watch, lambda: said[0])
+        shown.hub.start()
+        events = shown.hub.connect(ALL, None)
+        assert [kind for _, kind, _ in events_of(await anext(events))] == ["hello"]
+        for text in ("x12 of x60", "x11 of x60", None):
+            said[0] = text  # and no picture comes
+            ((_, kind, found),) = events_of(await anext(events))
+            assert (kind, found["text"]) == ("behind", text)
+            if text is not None:
+                later = shown.hub.connect(ALL, None)
+                assert events_of(await anext(later))[-1][1:] == ("behind", {"type": "behind", "text": text})
+        shown.hub.stop()
+
+    run(scenario)
+
+
 def test_hello_then_deltas_with_what_changed():
     async def scenario() -> None:
         shown = Shown()

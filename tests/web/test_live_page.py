@@ -14,10 +14,13 @@ from fairway.app.live.logs import RunLog
 from fairway.app.live.metrics import RunMetrics
 from fairway.app.live.viewer_facts import program_facts
 from fairway.app.live.viewer_feed import FeedHead, ViewerFeed
+from fairway.app.view.behind import CALM
 from fairway.app.view.scheduler_page import NO_FACTS
 from fairway.errors import InputError
 from fairway.scheduler.plugins.installed import default_registry
 from fairway.state.cluster import Upserted
+from fairway.web.answers.lists import session
+from fairway.web.asking import Asked, Viewer
 from fairway.web.live_page import LivePage, LivePageSettings
 from fairway.web.live_process import split_address
 from fairway.web.sources import sandbox_watch
@@ -106,6 +109,32 @@ def test_the_page_shows_what_the_scheduler_was_told_and_did(tmp_path):
         assert [problem.text for problem in facts_now.problems] == ["reading failed: no route"]
         assert b"free text" not in b"".join(lines)
     sandbox.close()
+
+
+def test_the_page_says_that_it_is_behind(tmp_path):
+    facts = {"facts": lambda: program_facts(RunMetrics(), RunLog(write=lambda line: None), True, 0, None, 40.0)}
+    with FedBy(tmp_path, lambda: [pod("a")], **facts) as fed, fed.connect() as client:
+        lines = fed.lines(client, b'"facts"')
+    asked = Asked(Viewer("you"), {}, {}, None)
+
+    def behind(page):
+        return session(page.shown, asked).behind
+
+    with shown_by(lines) as page:
+        page.watch.catch_up()
+        assert behind(page) == "no cycle finished for 40 s"
+        page._heard -= 41
+        assert behind(page) == "no word from the scheduler for 41 s"
+        page.take(b'{"facts": {}}')
+        page.take(b'{"cycle": {"number": 1, "now": 1767225600000000, "nanoseconds": 12000000000}}')
+        assert behind(page) == "the last cycle took 12.0 s"
+        page._cycle_at -= 3600
+        page.watch._waits_since -= 9
+        assert behind(page) == "what is shown is 9 s old"
+        page.watch.catch_up()
+        assert behind(page) is not None, "until all has been well for a while"
+        page.shown.notice._well_since -= CALM
+        assert behind(page) is None
 
 
 def test_a_page_that_connects_later_or_again_is_told_everything(tmp_path):

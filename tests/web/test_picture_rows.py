@@ -1,13 +1,20 @@
 """Rows of jobs that run are kept from picture to picture: they are what they would be if they were made again."""
 
+from contextlib import closing
 from random import Random
 
 import pytest
 
+from fairway.app.view.history_ring import HistoryRing
+from fairway.app.view.job_table import JobQuery
+from fairway.app.view.mirror import Mirror
 from fairway.app.view.picture import picture_of
+from fairway.clock import SECOND
+from fairway.state.cluster import Deleted, Upserted
 from fairway.web.sources import sandbox_watch
 from fairway.web.stream import delta
-from support.objects import gang, node, pod, priority_class, queue
+from support.engine import policy
+from support.objects import NOW, at, gang, node, pod, priority_class, queue
 from support.sandboxes import after, made, running_for
 
 
@@ -47,3 +54,18 @@ def test_kept_rows_are_those_that_would_be_made(seed):
         assert changed == {row.job for row in anew.jobs.rows if before.get(row.job) != row}
         last = newest
     sandbox.close()
+
+
+def test_no_time_of_creation_is_invented():
+    mirror = Mirror(policy(), NOW)
+    waits, runs = pod("waits", cpu=8), pod("runs", cpu=1, node="n")
+    mirror.apply([Upserted(one) for one in (node("n", cpu=4), waits, runs, pod("known", cpu=8, created=0))], NOW)
+    rows = {row.job: row.created for row in picture_of(mirror).jobs.rows}
+    assert rows == {"default/waits": None, "default/runs": None, "default/known": at(0)}
+    mirror.apply([Deleted(waits), Deleted(runs)], NOW + 5 * SECOND)
+    shown = picture_of(mirror)
+    assert [row.created for row in shown.jobs.rows if row.state == "finished"] == [None, None]
+    assert shown.jobs.page(JobQuery(sort="created")).rows[0].job == "default/known", "unknown comes last"
+    with closing(HistoryRing()) as ring:
+        ring.take(mirror, shown)
+        assert ring._database.execute("SELECT count(*) FROM waits").fetchone() == (0,), "and no wait is invented"

@@ -19,6 +19,8 @@ export class LiveLink {
   now = "";
   revision = 0;
   summary: Summary | null = null;
+  /** By how much what is shown is behind, in words; null where it is not. */
+  behind: string | null = null;
   /** How often something was told: who draws compares it. */
   turns = 0;
 
@@ -78,6 +80,7 @@ export class LiveLink {
     source.addEventListener("hello", (event) => this.greeted(this.read(event)));
     source.addEventListener("delta", (event) => this.changed(this.read(event)));
     source.addEventListener("reset", (event) => this.moved(this.read(event)));
+    source.addEventListener("behind", (event) => this.late(this.read(event)));
     source.addEventListener("goodbye", () => this.lost());
     source.onerror = () => this.lost();
   }
@@ -86,6 +89,7 @@ export class LiveLink {
     const missed = hello.revision !== this.revision && !hello.resumed;
     this.wait = FIRST_RETRY;
     this.now = hello.now;
+    this.behind = null; // an event follows if it is
     const wasLost = this.state === "lost" || this.state === "refused";
     this.become("live");
     if (missed || wasLost) this.spread("all", null);
@@ -103,8 +107,14 @@ export class LiveLink {
   private moved(reset: { revision: number; now: string }): void {
     this.revision = reset.revision;
     this.now = reset.now;
+    this.behind = null;
     this.become("live");
     this.spread("all", null);
+  }
+
+  private late(event: Schemas["BehindEvent"]): void {
+    this.behind = event.text;
+    this.tell();
   }
 
   /** A closed connection is opened again by us, with growing pauses: the browser gives up on some errors. */

@@ -5,11 +5,10 @@ import { useEffect, useRef } from "preact/hooks";
 import { useGet, useLink, usePage } from "../api/use";
 import { count } from "../format/amounts";
 import { clock, dateTime } from "../format/time";
+import { linkText } from "./link_state";
 import { Pace } from "./pace";
 import { href, useRoute } from "./route";
 import { VIEWS, viewOf } from "./views";
-
-const LINK_TEXT = { connecting: "Connecting", live: "Live", lost: "Reconnecting", refused: "Signed out", recorded: "Recorded" } as const;
 
 export function Shell() {
   const route = useRoute();
@@ -65,8 +64,20 @@ function Top() {
       {session.capabilities.pace ? <Pace /> : null}
       <span class="spring" />
       <time dateTime={link.now} title="Time of what is shown, UTC"><span class="more">{link.now.slice(0, 10)} </span>{clock(link.now)}</time>
-      <span class="link-state" data-state={link.state} role="status">{LINK_TEXT[link.state]}</span>
+      <LinkState />
     </header>
+  );
+}
+
+/** The word is announced when it changes; the figures behind it change every second, and are read on demand. */
+function LinkState() {
+  const link = useLink();
+  const { state, word, detail } = linkText(link.state, link.behind);
+  return (
+    <span class="link-state" data-state={state} title={detail}>
+      <span role="status">{word}</span>
+      {detail ? <span class="detail"> {detail}</span> : null}
+    </span>
   );
 }
 

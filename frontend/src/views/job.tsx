@@ -14,6 +14,7 @@ import { LookingAhead, StartsNow, StartsWhen } from "./job_answers";
 import { JobOrderPanel } from "./job_order";
 import { JobPods } from "./job_pods";
 import { stateOf } from "./job_cells";
+import { createdText, startedText } from "./job_times";
 
 type Detail = Schemas["JobDetail"];
 
@@ -147,8 +148,8 @@ function JobFacts(props: { detail: Detail }) {
   ];
   if (job.position) facts.push(["Queue position", `${count(job.position)} of ${count(detail.queueWaiting)}`]);
   facts.push(["Priority", count(job.priority ?? 0)], ["Kind", job.kind]);
-  facts.push(["Created", `${dateTime(job.created)} (${duration(between(job.created, now))} ago)`]);
-  if (job.started) facts.push(["Started", `${dateTime(job.started)} (after ${duration(between(job.created, job.started))})`]);
+  facts.push(["Created", createdText(job, now)]);
+  if (job.started) facts.push(["Started", startedText(job)]);
   if (job.ended) facts.push(["Ended", `${dateTime(job.ended)} (ran for ${duration(between(job.started, job.ended))})`]);
   if (detail.stopped) facts.push(["Stops", detail.stopped.text ?? ""]);
   for (const shape of detail.shapes) facts.push([shape.pods === 1 ? "Its pod requests" : `Each of ${count(shape.pods)} pods requests`, <Shape key={shape.selector} shape={shape} />]);

@@ -50,7 +50,7 @@ export function LookingAhead(props: { what: string }) {
   );
 }
 
-export function StartsWhen(props: { answer: Schemas["JobStart"]; created: string; bounds: "known" | "coming" | "failed" }) {
+export function StartsWhen(props: { answer: Schemas["JobStart"]; created: string | null; bounds: "known" | "coming" | "failed" }) {
   const { forecast, interval } = props.answer;
   const { now } = useLink();
   if (!forecast) return <p class="soft">It does not wait any more.</p>;
@@ -82,7 +82,7 @@ export function StartsWhen(props: { answer: Schemas["JobStart"]; created: string
 }
 
 /** From the earliest to the latest start on a line that begins when the job was created. */
-function Interval(props: { interval: Schemas["StartInterval"]; now: string; created: string }) {
+function Interval(props: { interval: Schemas["StartInterval"]; now: string; created: string | null }) {
   const { interval } = props;
   const from = seconds(props.created);
   const times = [interval.earliest, interval.start, interval.latest].map(seconds).filter(Number.isFinite);

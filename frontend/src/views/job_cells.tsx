@@ -2,9 +2,10 @@
 
 import { href } from "../app/route";
 import { count, plural } from "../format/amounts";
-import { between, clock, dateTime, dayMonth, duration, readable } from "../format/time";
+import { between, clock, dateTime, dayMonth, readable } from "../format/time";
 import { Tag } from "../ui/basics";
 import type { Column } from "../ui/grid";
+import { passed } from "./job_times";
 import type { JobRow } from "./job_rows";
 
 export function jobPath(job: string): string[] {
@@ -51,12 +52,8 @@ function podsText(row: JobRow): string {
 
 function Passed(props: { row: JobRow; now: string }) {
   const { row, now } = props;
-  if (row.state === "finished") {
-    const ran = between(row.started, row.ended);
-    return <span title={`ended ${dateTime(row.ended)}`}>{duration(ran)}</span>;
-  }
-  const since = row.state === "running" ? (row.started ?? row.created) : row.created;
-  return <span title={`since ${dateTime(since)}`}>{duration(Math.max(0, between(since, now) ?? 0))}</span>;
+  const { text, title } = passed(row, now);
+  return <span title={title}>{text}</span>;
 }
 
 function Start(props: { row: JobRow; now: string }) {

@@ -212,8 +212,12 @@ def _watch_lines(sandbox: Sandbox, runner: Runner, url: str) -> None:
     import time
 
     echo(f"Sandbox at {url or 'no address'}, kept in {sandbox.path}, at {float(runner.speed):g} times real time")
-    seen = sandbox.last_event()
+    seen, was_behind = sandbox.last_event(), False
     while runner.failure is None:
+        behind = runner.behind()
+        if was_behind != (behind is not None):
+            was_behind = behind is not None
+            echo(f"Behind: {behind}" if was_behind else f"No longer behind: x{float(runner.speed):g}")
         for number, event in sandbox.happenings_after(seen):
             echo(event_line(event))
             seen = number

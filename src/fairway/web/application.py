@@ -56,7 +56,7 @@ class PageSite(NamedTuple):
 
 def application(shown: ShownCluster, access: Access, hosts: Callable[[], frozenset[str] | None]) -> PageSite:
     """All that is served, behind its guard."""
-    hub = EventHub(shown.watch)
+    hub = EventHub(shown.watch, shown.behind)
     if shown.history is not None:
         shown.history.failed = lambda why: shown.log.error("the history was not written", why=why)
     shown.watch.failed = lambda error: shown.log.error("error in the views", traceback=text_of(error))

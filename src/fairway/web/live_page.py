@@ -26,6 +26,7 @@ from fairway.api.policy import default_policy, parse_policy
 from fairway.app.live.logs import RunLog
 from fairway.app.live.viewer_feed import FeedHead
 from fairway.app.stopping import stop_signals
+from fairway.app.view.behind import LiveFacts
 from fairway.app.view.history_ring import IN_MEMORY, HistoryRing
 from fairway.app.view.mirror import CycleReport, Mirror
 from fairway.app.view.scheduler_page import NO_FACTS, ProgramFacts
@@ -122,6 +123,9 @@ class LivePage:
         self.server = PageServer(self._site.app, settings.port, self.shown.log, settings.host, certificate)
         if isinstance(access, LoopbackAccess):
             access.port = self.server.port
+        self.shown.lateness = self._lateness
+        self._heard = self._facts_at = self._cycle_at = time.monotonic()
+        self._cycle_seconds = 0.0
         self._events: list[Event] = []
         self._decoder = msgspec.json.Decoder(FeedLine)
 
@@ -162,6 +166,7 @@ class LivePage:
 
     def take(self, text: bytes) -> None:
         """A line of the feed."""
+        self._heard = time.monotonic()
         line = self._decoder.decode(text)
         if line.begin is not None:  # what was not told to its end is told again
             self._events = []
@@ -176,11 +181,25 @@ class LivePage:
             else:
                 self.watch.applied_at(events, line.at)
         elif line.cycle is not None:
+            self._cycle_at, self._cycle_seconds = self._heard, line.cycle.nanoseconds / 1e9
             self.watch.report(line.cycle)
         elif line.policy:
             self.watch.use(parse_policy(line.policy, "the policy in force", default_registry().catalog))
         elif line.facts is not None:
-            self._facts = line.facts
+            self._facts, self._facts_at = line.facts, self._heard
+
+    def _lateness(self) -> LiveFacts:
+        """From any thread."""
+        now, stalled = time.monotonic(), self._facts.stalled
+        if stalled:
+            stalled += now - self._facts_at
+        return LiveFacts(
+            silent=now - self._heard,
+            stalled=stalled,
+            cycle=self._cycle_seconds,
+            cycle_age=now - self._cycle_at,
+            unseen=self.watch.unseen(),
+        )
 
 
 def _object(kind: str, raw: msgspec.Raw) -> ApiObject:

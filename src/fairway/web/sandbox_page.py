@@ -8,6 +8,7 @@ from pathlib import Path
 from fairway.app.live.logs import RunLog
 from fairway.app.sandbox.engine import Sandbox
 from fairway.app.sandbox.pace import Runner
+from fairway.app.view.behind import LiveFacts
 from fairway.app.view.history_ring import IN_MEMORY, HistoryRing
 from fairway.web.loopback import LoopbackPage
 from fairway.web.page_log import to_standard_error
@@ -32,6 +33,7 @@ class SandboxPage(LoopbackPage):
         watch.drawn = ring.take
         shown = ShownCluster("sandbox", "Sandbox", watch, sandbox=sandbox, history=ring, what_if=WhatIfWorker())
         shown.log = RunLog(write=log)
+        shown.lateness = lambda: LiveFacts(unseen=watch.unseen())
         super().__init__(shown, port, token)
 
     def paced_by(self, runner: Runner) -> None:

@@ -10,6 +10,7 @@ from fairway.app.explain.situation import Situation
 from fairway.app.live.logs import RunLog
 from fairway.app.sandbox.engine import Sandbox
 from fairway.app.sandbox.pace import Runner
+from fairway.app.view.behind import BehindNotice, LiveFacts, live_reading
 from fairway.app.view.history_ring import HistoryRing
 from fairway.app.view.models.fleet import FleetPage
 from fairway.app.view.models.job import JobAction, JobActionRequest
@@ -56,9 +57,17 @@ class ShownCluster:
     cycles: tuple[int, int] | None = None
     viewers: Callable[[], int] = field(default=lambda: 0)
     """Clients of the stream of events."""
+    lateness: Callable[[], LiveFacts] = LiveFacts
+    """What is late, beside the time of a sandbox."""
+    notice: BehindNotice = field(default_factory=BehindNotice)
     log: RunLog = field(default_factory=lambda: RunLog(write=to_standard_error))
     ahead: LookAheads = field(default_factory=LookAheads)
     asking: UserTurns = field(default_factory=lambda: UserTurns(QUESTIONS, MOST_ASKED))
+
+    def behind(self) -> str | None:
+        """By how much what is shown is behind, as a text; None if it is not. From any thread."""
+        late = None if self.pace is None else self.pace.behind()
+        return late or self.notice.take(live_reading(self.lateness()))
 
     def situation(self) -> Situation:
         """A copy to put questions to."""

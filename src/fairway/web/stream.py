@@ -13,16 +13,28 @@ import secrets
 import time
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from threading import Event, Thread
+from typing import TypeVar
 
 import msgspec
 
 from fairway.app.view.models.jobs import JobSummary
-from fairway.app.view.models.stream import DeltaEvent, GoodbyeEvent, HelloEvent, ResetEvent, StreamEvent, ViewName
+from fairway.app.view.models.stream import (
+    BehindEvent,
+    DeltaEvent,
+    GoodbyeEvent,
+    HelloEvent,
+    ResetEvent,
+    StreamEvent,
+    ViewName,
+)
 from fairway.app.view.picture import Picture
 from fairway.app.view.watch import ClusterWatch
 from fairway.web.asking import RequestRefusedError, Viewer
 from fairway.web.concealing import conceal, summary_for
+
+T = TypeVar("T")
 
 MOST_CLIENTS = 400
 MOST_OF_ONE = 50
@@ -60,8 +72,11 @@ class _Client:
 class EventHub:
     """See the module. Its methods are called on the event loop's thread."""
 
-    def __init__(self, watch: ClusterWatch) -> None:
+    def __init__(self, watch: ClusterWatch, behind: Callable[[], str | None] = lambda: None) -> None:
+        """`behind` says by how much what is shown is behind."""
         self._watch = watch
+        self._behind = behind
+        self._text_behind: str | None = None
         self._clients: dict[_Client, None] = {}
         """The oldest first."""
         self._deltas: deque[tuple[int, DeltaEvent]] = deque(maxlen=KEPT)
@@ -89,9 +104,14 @@ class EventHub:
 
     def _follow(self) -> None:
         assert self._loop is not None
-        last = self._watch.picture
+        last, looked = self._watch.picture, 0.0
         while not self._stopped.is_set():
-            if not self._watch.wait(last.revision, TURN):
+            is_new = self._watch.wait(last.revision, TURN)
+            if time.monotonic() >= looked + TURN:  # also where no picture comes: that may be what there is to tell
+                looked = time.monotonic()
+                if not self._call(self._tell_behind, self._behind()):
+                    return
+            if not is_new:
                 continue
             newest = self._watch.picture
             if newest.revision == last.revision:
@@ -103,10 +123,17 @@ class EventHub:
                 self._watch.failed(error)
                 last = newest
                 continue
-            try:
-                self._loop.call_soon_threadsafe(self._publish, found)
-            except RuntimeError:  # the loop is closed
+            if not self._call(self._publish, found):
                 return
+
+    def _call(self, method: Callable[[T], None], argument: T) -> bool:
+        """On the event loop's thread; False where the loop is closed."""
+        assert self._loop is not None
+        try:
+            self._loop.call_soon_threadsafe(method, argument)
+        except RuntimeError:
+            return False
+        return True
 
     # -- on the event loop's thread --------------------------------------------------------------------------------
 
@@ -123,6 +150,16 @@ class EventHub:
             except asyncio.QueueFull:
                 self.dropped += 1
                 self._drop(client, "events were read too slowly")
+
+    def _tell_behind(self, text: str | None) -> None:
+        """It is no delta: a client that reconnects is told the newest text, not those that it missed."""
+        if text == self._text_behind:
+            return
+        self._text_behind = text
+        written = self._text(BehindEvent(text), self._number)
+        for client in list(self._clients):
+            with suppress(asyncio.QueueFull):  # it is about to be dropped, and told when it reconnects
+                client.queue.put_nowait(written)
 
     def _drop(self, client: _Client, reason: str) -> None:
         self._clients.pop(client, None)
@@ -150,6 +187,8 @@ class EventHub:
             hello = HelloEvent(picture.revision, picture.now, resumed=missed is not None)
             first.append(self._text(hello, self._number if missed is None or not missed else missed[0][0] - 1))
         first += [self._delta(found, number, viewer) for number, found in missed or ()]
+        if self._text_behind is not None:
+            first.append(self._text(BehindEvent(self._text_behind), self._number))
         self._clients[client] = None
         return self._events(client, first)
 

@@ -278,7 +278,8 @@ class LiveScheduler(KubeProgram):
 
     def _viewer_facts(self) -> ProgramFacts:
         """From any thread."""
-        return program_facts(self.metrics, self._log, self._leads, self._world.unanswered, self._shadow)
+        stalled = self._thread.stalled_for()
+        return program_facts(self.metrics, self._log, self._leads, self._world.unanswered, self._shadow, stalled)
 
     def _use(self, policy: Policy) -> None:
         self._given_policy = policy

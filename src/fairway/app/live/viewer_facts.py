@@ -13,12 +13,18 @@ _FIRST_ERROR = 400
 
 
 def program_facts(
-    metrics: RunMetrics, log: RunLog, leads: bool, unanswered: int, shadow: ShadowPolicy | None
+    metrics: RunMetrics,
+    log: RunLog,
+    leads: bool,
+    unanswered: int,
+    shadow: ShadowPolicy | None,
+    stalled: float = 0.0,
 ) -> ProgramFacts:
     """From any thread."""
     return ProgramFacts(
         leads=leads,
         unanswered=unanswered,
+        stalled=round(stalled, 1),
         api=api_latency(metrics.requests, metrics.request_seconds),
         problems=tuple(problems(log)),
         shadow_policy=None if shadow is None else shadow.source,

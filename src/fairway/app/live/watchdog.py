@@ -90,8 +90,7 @@ class StallWatchdog:
 
     def unhealthy(self) -> str:
         """Why the process should be restarted; "" if it should not."""
-        stall = self._thread.stall()
-        seconds = 0.0 if stall is None else self._monotonic() - stall.since
+        seconds = self._thread.stalled_for()
         if not self._unhealthy_after or seconds < self._unhealthy_after:
             return ""
         return f"scheduling has been stalled for {seconds:.0f} s"

@@ -164,6 +164,11 @@ class Sandbox:
             self._scheduler.listeners.append(watch)
 
     @property
+    def last_cycle(self) -> int:
+        """Nanoseconds of real time that the last cycle took. It never waits for what is under way."""
+        return self._journal.last_cycle
+
+    @property
     def coming(self) -> int:
         """Jobs that are known to come later."""
         return self._coming

@@ -26,6 +26,8 @@ class Journal:
         self.outcomes: list[FinishedJob] = []
         self.reserved_jobs: set[str] = set()
         """Jobs that had a reservation when the last cycle ended."""
+        self.last_cycle = 0
+        """Nanoseconds that the last cycle took."""
 
     def note(self, at: Micros, kind: str, text: str, job: str = "", pods: Mapping[str, str] | None = None) -> None:
         self.happenings.append(SandboxEvent(at, kind, text, job, dict(pods or {})))
@@ -37,6 +39,7 @@ class Journal:
     def refused(self, change: Change, why: str) -> None: ...
 
     def decided(self, cycle: Cycle) -> None:
+        self.last_cycle = cycle.nanoseconds
         at, plan = cycle.now, cycle.plan
         placed: dict[str, dict[str, str]] = {}
         for binding in plan.bindings:

@@ -8,6 +8,7 @@ from fractions import Fraction
 from threading import Event, Thread
 
 from fairway.app.sandbox.engine import Sandbox
+from fairway.app.view.behind import PaceMeter
 from fairway.clock import Micros
 
 TICK = 0.1
@@ -26,15 +27,22 @@ class Pace:
         self._clock = clock
         self._real = clock()
         self._virtual = start
+        self._asked: tuple[int, Micros] | None = None
+        """When a time to go on to was asked for, and that time."""
 
     def due(self) -> Micros:
         """The time to go on to."""
-        passed = min(self._clock() - self._real, LONGEST)
-        return self._virtual + int(passed * self.speed / 1000)
+        real = self._clock()
+        due = self._virtual + int(min(real - self._real, LONGEST) * self.speed / 1000)
+        self._asked = real, due
+        return due
 
     def reached(self, now: Micros) -> None:
-        """The sandbox is there: from here on time counts again, so that what was not reached is not owed."""
-        self._real = self._clock()
+        """The sandbox is there. Time that it took to get where it was due counts, or it would always be a little too
+        slow; what it could not reach is not owed.
+        """
+        asked, self._asked = self._asked, None
+        self._real = asked[0] if asked is not None and now >= asked[1] else self._clock()
         self._virtual = now
 
 
@@ -45,6 +53,7 @@ class Runner:
         self.speed = speed
         self.paused = False
         self.failure: Exception | None = None
+        self._meter = PaceMeter()
         self._sandbox = sandbox
         self._stopped = Event()
         self._thread = Thread(target=self._run, name="sandbox", daemon=True)
@@ -56,13 +65,22 @@ class Runner:
         self._stopped.set()
         self._thread.join()
 
+    def behind(self) -> str | None:
+        """By how much simulated time is behind the demanded speed, as a text; None if it is not. From any thread."""
+        self._meter.cycle(self._sandbox.last_cycle)
+        return self._meter.behind()
+
     def _run(self) -> None:
-        pace = Pace(self.speed, self._sandbox.now)
+        pace, sandbox, meter = Pace(self.speed, self._sandbox.now), self._sandbox, self._meter
         try:
             while not self._stopped.wait(TICK):
                 pace.speed = self.speed
-                if not self.paused:
-                    self._sandbox.advance(pace.due())
-                pace.reached(self._sandbox.now)
+                if self.paused:
+                    meter.restart()
+                else:
+                    meter.begin(float(pace.speed), sandbox.now)
+                    sandbox.advance(pace.due())
+                    meter.reached(sandbox.now)
+                pace.reached(sandbox.now)
         except Exception as error:  # a thread that dies in silence would leave a sandbox that stands still
             self.failure = error

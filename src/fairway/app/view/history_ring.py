@@ -119,7 +119,9 @@ class HistoryRing:
         rows = [
             (record.first_started, record.key.partition("/")[0], record.pods, wait / SECOND)
             for record in started
-            if record.first_started is not None and (wait := max(0, record.first_started - record.created)) >= 0
+            if record.first_started is not None
+            and record.created is not None
+            and (wait := max(0, record.first_started - record.created)) >= 0
         ]
         self._database.executemany("INSERT INTO waits VALUES (?, ?, ?, ?)", rows)
 

@@ -42,7 +42,8 @@ class JobRecord:
     key: str
     queue: str = ""
     kind: str = ""
-    created: Micros = 0
+    created: Micros | None = None
+    """None where its objects do not say."""
     minimum: int = 1
     priority: int = 0
     pods: int = 0
@@ -162,9 +163,13 @@ class JobJournal:
 
     def _follow(self, record: JobRecord, job: Job, placed: dict[str, str], at: Micros) -> None:
         if not record.kind:
-            record.created = self._created(job, at)
+            created = record.created = self._created(job)
             needs = f", {job.minimum} at once" if job.minimum > 1 else ""
-            self._say(record, record.created, "submitted", f"{_pods(len(job.tasks))}{needs}, queue {job.queue}", job)
+            text = f"{_pods(len(job.tasks))}{needs}, queue {job.queue}"
+            if created is None:
+                self._say(record, at, "submitted", f"{text}; first seen then, when it was created is unknown", job)
+            else:
+                self._say(record, created, "submitted", text, job)
             self.ended.pop(job.key, None)
         record.queue, record.kind, record.minimum = job.queue, job.kind, job.minimum
         record.priority, record.pods = job.priority, max(record.pods, len(job.tasks))
@@ -193,9 +198,9 @@ class JobJournal:
         parts = [amount / whole[row] for row, amount in task.shape.vector if row != PODS and whole[row]]
         return round(min(1.0, max(parts, default=0.0)), 4)
 
-    def _created(self, job: Job, at: Micros) -> Micros:
+    def _created(self, job: Job) -> Micros | None:
         times = [task.created for task in job.tasks if task.created is not None]
-        return job.created if job.created is not None else min(times, default=at)
+        return job.created if job.created is not None else min(times, default=None)
 
     # -- ends --------------------------------------------------------------------------------------------------
 
@@ -281,7 +286,7 @@ def finished_row(record: JobRecord) -> JobSummary:
         state="finished",
         kind=record.kind,
         pods=record.pods,
-        created=format_rfc3339(record.created),
+        created=None if record.created is None else format_rfc3339(record.created),
         minimum=record.minimum,
         priority=record.priority,
         started=None if record.first_started is None else format_rfc3339(record.first_started),

@@ -163,7 +163,7 @@ def _row(
         state=state,
         kind=job.kind,
         pods=len(job.tasks),
-        created=format_rfc3339(mirror.now if created is None else created),
+        created=None if created is None else format_rfc3339(created),
         placed=placed,
         minimum=job.minimum,
         priority=job.priority,

@@ -30,6 +30,8 @@ class ProgramFacts(msgspec.Struct, rename="camel", frozen=True):
 
     leads: bool | None = None
     unanswered: int | None = None
+    stalled: float = 0.0
+    """Seconds for which one call of the scheduling thread has run, or due cycles have been held back."""
     api: ApiLatency | None = None
     problems: tuple[SchedulerProblem, ...] = ()
     shadow_policy: str | None = None

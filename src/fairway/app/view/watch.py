@@ -51,6 +51,10 @@ class ClusterWatch:
         self._news = Condition()
         self._picture = picture_of(mirror)
         self._spent = 0.0
+        self._waits_since: float | None = None
+        """Since when the oldest news has not been taken in."""
+        self._taken_since: float | None = None
+        """The same of news that the next picture shows."""
         self._stopped = Event()
         self._thread = Thread(target=self._run, name="view", daemon=True)
         self._estimates = NO_ESTIMATES
@@ -82,11 +86,11 @@ class ClusterWatch:
         self.applied_at(events, self._clock())
 
     def applied_at(self, events: Sequence[cluster.Event], at: Micros) -> None:
-        self._inbox.put(lambda mirror: mirror.apply(events, at))
+        self._put(lambda mirror: mirror.apply(events, at))
 
     def replaced_at(self, objects: Sequence[ApiObject], at: Micros) -> None:
         """These are all objects that there are, whatever was known before."""
-        self._inbox.put(lambda mirror: mirror.apply(_differences(mirror, objects), at))
+        self._put(lambda mirror: mirror.apply(_differences(mirror, objects), at))
 
     def decided(self, cycle: Cycle) -> None:
         self.report(report_of(cycle))
@@ -98,10 +102,10 @@ class ClusterWatch:
         self.applied([Upserted(thing) for thing in arrival_order(objects)])
 
     def report(self, report: CycleReport) -> None:
-        self._inbox.put(lambda mirror: mirror.take(report))
+        self._put(lambda mirror: mirror.take(report))
 
     def use(self, policy: Policy) -> None:
-        self._inbox.put(lambda mirror: mirror.use(policy))
+        self._put(lambda mirror: mirror.use(policy))
 
     # -- readers -------------------------------------------------------------------------------------------------
 
@@ -120,6 +124,11 @@ class ClusterWatch:
         """For as long as it is held nothing new is taken in."""
         with self._lock:
             yield self._mirror
+
+    def unseen(self) -> float:
+        """Seconds since the oldest news that no picture shows yet; 0 if there is none."""
+        since = min((at for at in (self._waits_since, self._taken_since) if at is not None), default=None)
+        return 0.0 if since is None else time.monotonic() - since
 
     def wait(self, revision: int, timeout: float) -> bool:
         """Until there is a picture of a later revision; False if there was none in time."""
@@ -150,7 +159,15 @@ class ClusterWatch:
                 self._stopped.wait(AFTER_ERROR)
             self._stopped.wait(max(RHYTHM, LOAD * self._spent))
 
+    def _put(self, work: Work) -> None:
+        if self._waits_since is None:
+            self._waits_since = time.monotonic()
+        self._inbox.put(work)
+
     def _take_inbox(self) -> None:
+        if self._taken_since is None:
+            self._taken_since = self._waits_since
+        self._waits_since = None
         for _ in range(self._inbox.qsize()):
             try:
                 work = self._inbox.get_nowait()
@@ -164,6 +181,7 @@ class ClusterWatch:
         picture = picture_of(self._mirror, self.coming(), self._estimates)
         self.drawn(self._mirror, picture)
         self._spent = time.perf_counter() - begin
+        self._taken_since = None
         with self._news:
             self._picture = picture
             self._news.notify_all()
@@ -188,7 +206,7 @@ class ClusterWatch:
                 self._seen = seen
             self._estimates = found or NO_ESTIMATES
             if self._estimates != before:
-                self._inbox.put(self._show_estimates)
+                self._put(self._show_estimates)
             self._stopped.wait(LOAD * (time.perf_counter() - begin))
 
     def _show_estimates(self, mirror: Mirror) -> None:

@@ -17,7 +17,7 @@ MOST_NAME = 20
 MOST_RESOURCES = 4
 
 
-def heading(frame: Frame, name: str, pace: str, address: str, width: int, most_queues: int) -> list[Text]:
+def heading(frame: Frame, name: str, pace: Text, address: str, width: int, most_queues: int) -> list[Text]:
     """A line for the time, one for the nodes and one for each queue, of at most `width` columns each."""
     lines = [_title(frame, name, pace, address, width), _use(frame), *_queues(frame, width, most_queues)]
     if frame.warnings:
@@ -28,9 +28,11 @@ def heading(frame: Frame, name: str, pace: str, address: str, width: int, most_q
     return lines
 
 
-def _title(frame: Frame, name: str, pace: str, address: str, width: int) -> Text:
-    left = Text.assemble((f" {name} ", "reverse bold"), f"  {frame.now[:10]} {frame.now[11:19]}  ")
-    left.append(pace, style="bold yellow" if pace == "paused" else "")
+def _title(frame: Frame, name: str, pace: Text, address: str, width: int) -> Text:
+    title, clock = Text(f" {name} ", style="reverse bold"), frame.now[11:19]
+    left = Text.assemble(title, f"  {frame.now[:10]} {clock}  ", pace)
+    if left.cell_len > width and len(pace) > len("paused"):  # what is behind is worth more than the date
+        left = Text.assemble(title, f"  {clock}  ", pace)
     shown = _address(left, address, width)
     return Text.assemble(left, " " * max(2, width - left.cell_len - len(shown)), shown)
 

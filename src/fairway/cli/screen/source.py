@@ -30,3 +30,6 @@ class PaceControl(Protocol):
     paused: bool
     failure: Exception | None
     """What ended it."""
+
+    def behind(self) -> str | None:
+        """By how much time is behind the demanded speed; None if it is not. It never waits for the cluster."""

@@ -130,9 +130,8 @@ class ClusterScreen(App[None]):
         look = self._last_look
         if look is None or not self._is_there():
             return
-        width, height = self.size
-        head = heading(look.frame, self._heading_name, self._speed_text(), self._address, width, max(1, height // 5))
-        self.query_one("#heading", Static).update(Text("\n").join(head))
+        width = self.size.width
+        self._draw_heading()
         self.query_one("#views", Static).update(self._views(look.frame, width))
         listing = self.query_one(Listing)
         listing.show(self._filtered(self._rows(look)), keep=keep)
@@ -140,6 +139,14 @@ class ClusterScreen(App[None]):
         columns.truncate(width, overflow="ellipsis")
         self.query_one("#columns", Static).update(columns)
         self.query_one("#keys", Static).update(self._keys(width))
+
+    def _draw_heading(self) -> None:
+        look = self._last_look
+        if look is None or not self._is_there():
+            return
+        width, height = self.size
+        head = heading(look.frame, self._heading_name, self._pace_text(), self._address, width, max(1, height // 5))
+        self.query_one("#heading", Static).update(Text("\n").join(head))
 
     def _is_there(self) -> bool:
         """Whether all parts are on the screen: not before it is made, nor while it is taken down."""
@@ -192,10 +199,13 @@ class ClusterScreen(App[None]):
         line.truncate(width, overflow="ellipsis")
         return line
 
-    def _speed_text(self) -> str:
+    def _pace_text(self) -> Text:
         if self._pace is None:
-            return ""
-        return "paused" if self._pace.paused else f"x{float(self._pace.speed):g}"
+            return Text()
+        behind = self._pace.behind()
+        if self._pace.paused or behind is not None:
+            return Text("paused" if self._pace.paused else f"Behind: {behind}", style="bold yellow")
+        return Text(f"x{float(self._pace.speed):g}")
 
     # -- keys ----------------------------------------------------------------------------------------------
 

@@ -94,6 +94,11 @@ class LoopThread:
             return Stall(busy, True)
         return None if paused is None or paused > self._monotonic() else Stall(paused, False)
 
+    def stalled_for(self) -> float:
+        """Seconds for which `stall` has lasted; 0 if there is none. From any thread."""
+        stall = self.stall()
+        return 0.0 if stall is None else self._monotonic() - stall.since
+
     def now(self) -> Micros:
         return self._clock()
 

@@ -47,6 +47,7 @@ def session(shown: ShownCluster, asked: Asked) -> SessionInfo:
         ),
         speed=None if shown.pace is None else float(shown.pace.speed),
         paused=shown.pace is not None and shown.pace.paused,
+        behind=shown.behind(),
         cycle=shown.cycle,
         cycles=list(shown.cycles or ()),
     )

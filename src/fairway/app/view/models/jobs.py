@@ -20,7 +20,8 @@ class JobSummary(PageStruct, frozen=True, omit_defaults=True, gc=False):
     kind: str
     """PodGroup, Controller (the pods of one), or Pod for a lone pod."""
     pods: int
-    created: str
+    created: str | None
+    """null where its objects do not say."""
     placed: int = 0
     """Pods that are on nodes."""
     minimum: int = 1

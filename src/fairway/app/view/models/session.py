@@ -45,6 +45,8 @@ class SessionInfo(PageStruct, frozen=True):
     speed: float | None = None
     """Simulated seconds per real second; null where time is real or stands still."""
     paused: bool = False
+    behind: str | None = None
+    """By how much what is shown is behind, as `x12 of x60, the last cycle took 5.2 s`; null if it is not."""
     cycle: int | None = None
     """Of a recording: the number of the cycle that is shown."""
     cycles: list[int] = []

@@ -53,10 +53,17 @@ class ResetEvent(StreamStruct, frozen=True, tag="reset"):
     now: str
 
 
+class BehindEvent(StreamStruct, frozen=True, tag="behind"):
+    """Whether what is shown is behind, when that changes. A new connection is told only if it is."""
+
+    text: str | None
+    """As `behind` of the session."""
+
+
 class GoodbyeEvent(StreamStruct, frozen=True, tag="goodbye"):
     """The server ends, or this client was too slow; connect again."""
 
     reason: str
 
 
-StreamEvent = HelloEvent | DeltaEvent | ResetEvent | GoodbyeEvent
+StreamEvent = HelloEvent | DeltaEvent | ResetEvent | BehindEvent | GoodbyeEvent
