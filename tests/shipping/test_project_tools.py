@@ -121,3 +121,12 @@ def test_the_changelog_has_unreleased_changes_first_and_a_section_for_this_versi
     assert headings[0] == "Unreleased"
     assert all(re.fullmatch(r"\d+\.\d+\.\d+ \(\d{4}-\d{2}-\d{2}\)", heading) for heading in headings[1:])
     assert release.notes(text, release.version())
+
+
+def test_a_release_is_a_list_by_area_that_can_be_read() -> None:
+    """Not one long list in the order of development, which a careless merge can bring back."""
+    for heading, text in list(release.sections((ROOT / "CHANGELOG.md").read_text()).items())[1:]:
+        introduction, *groups = text.split("\n### ")
+        assert groups, heading
+        assert "\n- " not in introduction
+        assert all(group.count("\n- ") <= 15 for group in groups), heading
