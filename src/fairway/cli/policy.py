@@ -170,6 +170,7 @@ def _as_data(policy: Policy, catalog: Catalog) -> dict[str, Any]:
 
     return {
         "source": policy.source,
+        **({"compatibility": "volcano"} if policy.compatible else {}),
         "topology": {"levels": list(policy.topology_levels)},
         "capacity": {"excludedTaints": list(policy.excluded_taints)},
         "actions": [action(config) for config in policy.actions],
@@ -179,6 +180,8 @@ def _as_data(policy: Policy, catalog: Catalog) -> dict[str, Any]:
 
 def _as_file(policy: Policy, catalog: Catalog) -> Iterator[str]:
     """The lines of a policy file that says the same, with the origin of each value as a comment."""
+    if policy.compatible:
+        yield "compatibility: volcano"
     if policy.topology_levels:
         yield f"topology: {{levels: {_quoted(policy.topology_levels)}}}"
     yield f"capacity: {{excludedTaints: {_quoted(policy.excluded_taints)}}}"

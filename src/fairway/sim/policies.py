@@ -81,7 +81,9 @@ def _estimating(action: ActionConfig, estimate: Any) -> ActionConfig:
 
 def _data(policy: Policy) -> dict[str, Any]:
     topology = {"topology": {"levels": list(policy.topology_levels)}} if policy.topology_levels else {}
+    compatibility = {"compatibility": "volcano"} if policy.compatible else {}
     return {
+        **compatibility,
         **topology,
         "capacity": {"excludedTaints": list(policy.excluded_taints)},
         "actions": [_entry(action) for action in policy.actions],
