@@ -59,7 +59,7 @@ class PodHints(NamedTuple):
 NO_HINTS = PodHints()
 
 PodRank = tuple[str, int, str]
-"""Where a pod stands among those of its job: its set of pods, its number there, its key."""
+"""The position of a pod in its job: its set of pods, its index in the set, its key."""
 
 _MAX_INDEX = (1 << 31) - 1
 
@@ -140,7 +140,7 @@ def pod_hints(pod: Pod) -> PodHints:
 
 
 def rank_of(pod: Pod, key: str) -> PodRank | None:
-    """The order of a pod among those of its job, by the indexes that it carries; None without one.
+    """The rank of a pod in its job, by the indexes on its labels; None without an index.
 
     The sets are a JobSet's replicated jobs, or the controllers in a PodGroup that holds several: each counts from 0.
     """

@@ -170,7 +170,7 @@ async def _sent(client: ApiClient, request: ApiWrite) -> None:
 
 
 def _limit_by_pods(mirror: Mirror, job: Job, name: str) -> str:
-    """What to say where the class is worth more than the job's pods, whose own priority nobody can change."""
+    """A warning if the class is worth more than the job's pods: the priority of existing pods cannot be changed."""
     most = max((task.priority for task in job.tasks), default=None)
     if most is None or mirror.state.priorities.value(name) <= most:
         return ""

@@ -107,7 +107,7 @@ class PaceMeter:
                 steps.popleft()
 
     def cycle(self, nanoseconds: int) -> None:
-        """A cycle ended that took so long."""
+        """Note how long the last cycle took."""
         self._cycle = nanoseconds / 1e9
 
     def behind(self) -> str | None:

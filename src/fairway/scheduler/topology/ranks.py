@@ -131,7 +131,7 @@ FIXED = -1
 
 
 def _arranged(session: Session, job: Job, tasks: list[Task], rows: list[int]) -> list[int]:
-    """The same where some pods stay as they are: those that run already, and those that are not like others."""
+    """The same if some pods keep their places: running pods, and pods that no other pod equals."""
     pools = _pools(session, tasks)
     slots = [_RankedPlace(task.rank, at, rows[at], pools[at]) for at, task in enumerate(tasks) if task.rank is not None]
     distinct = {(slot.pool, slot.row) for slot in slots if slot.pool != FIXED}
@@ -162,7 +162,7 @@ def _beside_free(slots: list[_RankedPlace]) -> list[_RankedPlace]:
 
 
 def _pools(session: Session, tasks: list[Task]) -> list[int]:
-    """By task, a number for those that may exchange places with it."""
+    """The pool of each task. Tasks of one pool may exchange places."""
     uses_devices = session.nodes.devices.uses_devices
     numbers: dict[object, int] = {}
     return [
@@ -236,7 +236,7 @@ def _in_order(codes: Codes, domains: list[str]) -> IntColumn:
 
 
 def arrange(own: Sequence[Path], pools: Sequence[int]) -> Sequence[Path]:
-    """Places by rank, with few changes: those of one pool are exchanged, those of the pool `FIXED` stay.
+    """Places by rank, with few changes of domain. Tasks exchange places within their pool; the pool `FIXED` stays put.
 
     `own` is what each rank has at first.
     """
