@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairway.cel.errors import Budget, EvaluationError
+from fairway.cel.errors import Budget, BudgetError, EvaluationError
 from fairway.cel.regex import find_all, search
 from support.effort import examples
 
@@ -67,7 +67,10 @@ def test_all_matches(pattern: str, text: str, found: list[str]) -> None:
     assert find_all(pattern, text, Budget(1000), 1) == found[:1]
 
 
-@pytest.mark.parametrize("pattern", ["(", ")", "[a", "a{2,1}", "*a", r"\1", r"\p{L}", "(?<=a)", "a++", "[z-a]", "\\"])
+@pytest.mark.parametrize(
+    "pattern",
+    ["(", ")", "[a", "a{2,1}", "*a", r"\1", r"\C", r"a\\\C", r"\p{No}{2000}", "\ud800", "(?<=a)", "a++", "[z-a]", "\\"],
+)
 def test_what_is_no_pattern_is_an_error(pattern: str) -> None:
     with pytest.raises(EvaluationError):
         search(pattern, "a", Budget(1000))
@@ -79,3 +82,26 @@ def test_posix_classes_and_escapes() -> None:
     assert search(r"\x41\x{42}", "xAB", budget) == (1, 3)
     assert search(r"(?P<name>a)\z", "ba", budget) == (1, 2)
     assert search("(?m)^b$", "a\nb\nc", budget) == (2, 3)
+    assert search(r"\p{Greek}+", "aλβ c", budget) == (1, 3)
+    assert search(r"\\C", r"a\C", budget) == (1, 3), "a backslash, then the letter"
+
+
+def test_an_invalid_text_is_an_error() -> None:
+    with pytest.raises(EvaluationError, match="surrogate"):
+        search("a", "b\udc00", Budget(1000))
+
+
+def test_a_search_that_reads_the_text_again_for_every_match_runs_out_of_budget() -> None:
+    """Each of 100,000 matches would read to the end of the text: 10^10 characters."""
+    with pytest.raises(BudgetError):
+        find_all("(a.*b)|c", "c" * 100_000, Budget(1_000_000), -1)
+
+
+def test_a_pattern_costs_by_its_length_and_the_text() -> None:
+    left = []
+    for pattern, text in (("a", "b"), ("a" * 400, "b"), ("a", "b" * 400), ("a" * 400, "b" * 400)):
+        budget = Budget(100_000)
+        search(pattern, text, budget)
+        left.append(budget.left)
+    assert left == sorted(left, reverse=True)
+    assert len(set(left)) > 2

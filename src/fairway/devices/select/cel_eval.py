@@ -28,6 +28,7 @@ from fairway.devices.model.units import Number
 from fairway.devices.model.values import Flag, Many, Unreadable, Value
 from fairway.devices.model.versions import Version
 from fairway.errors import InputError
+from fairway.state.derived import DerivedValue
 
 ENVIRONMENT = Environment(
     {
@@ -124,10 +125,17 @@ class _Text:
 _PROBE: Hashable = "on nothing"
 
 
-class SelectorAnswers:
+class SelectorAnswers(
+    DerivedValue,
+    name="selector-answers",
+    holds="what expressions of claims and classes say of devices, by text and by what they read",
+    inputs=("nothing: the key is the whole question",),
+    saves="evaluating expressions again for every device",
+):
     """The answers of all expressions that a state has had to ask, at most so many."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._texts: dict[str, _Text] = {}
         self.evaluations = 0
         """How many there were; equal devices and repeated questions are not among them."""
