@@ -45,7 +45,7 @@ def test_each_verb_has_help_with_examples(fairway, verb):
 def test_a_misspelt_verb(fairway):
     result = fairway("compar")
     assert (result.code, result.out) == (2, "")
-    assert result.err.endswith("Error: there is no command 'compar', did you mean 'compare'?\n")
+    assert result.err.endswith("Error: unknown command 'compar', did you mean 'compare'?\n")
     assert f"expected one of {', '.join(COMMANDS)}" in fairway("zzz").err
 
 

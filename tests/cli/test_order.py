@@ -17,7 +17,7 @@ from fairway.app.view.order import job_order
 from fairway.scheduler.decide import consider, decide
 from fairway.scheduler.framework.plugin_set import Registry
 from fairway.scheduler.plugins import BUILT_IN
-from fairway.scheduler.report.order import ConsideredJob
+from fairway.scheduler.report.order_keys import ConsideredJob
 from support import objects as make
 from support.cli import write
 from support.engine import flat, policy, state_of

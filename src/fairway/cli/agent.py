@@ -17,64 +17,92 @@ _FOLDER = click.Path(path_type=Path)
 @click.command(
     epilog="""\b
 Examples:
-  fairway agent --node-name n1 --dry-run              what would be published
+  fairway agent --node-name n1 --dry-run              publish nothing
   fairway agent --node-name n1 --mapping devices.yaml attributes from a file
   fairway agent --node-name n1 --discover pci,rdma    devices without plugins
   fairway agent --publish annotation                  a cluster without DRA"""
 )
-@click.option("--node-name", "node", envvar="NODE_NAME", metavar="NAME", default="", help="This node; or $NODE_NAME.")
-@click.option("--kubeconfig", metavar="FILE", help="How to reach the cluster; default $KUBECONFIG, then as a pod.")
-@click.option("--context", metavar="NAME", help="The context of the kubeconfig; default the current one.")
-@click.option("--driver-name", "driver", metavar="NAME", help="Of the DRA driver.  [default: devices.fairway.dev]")
+@click.option(
+    "--node-name",
+    "node",
+    envvar="NODE_NAME",
+    metavar="NAME",
+    default="",
+    help="Name of this node. Defaults to $NODE_NAME.",
+)
+@click.option(
+    "--kubeconfig",
+    metavar="FILE",
+    help="Kubeconfig of the cluster. Defaults to $KUBECONFIG, then to the pod's service account.",
+)
+@click.option("--context", metavar="NAME", help="Kubeconfig context. Defaults to the current one.")
+@click.option("--driver-name", "driver", metavar="NAME", help="Name of the DRA driver.  [default: devices.fairway.dev]")
 @click.option(
     "--publish",
     type=click.Choice(["auto", "slices", "annotation"]),
-    help="As ResourceSlices, or as an annotation of the node.  [default: auto, slices where there is DRA]",
+    help="How to publish devices: as ResourceSlices, or as a node annotation. `auto` uses slices if the cluster has "
+    "DRA.  [default: auto]",
 )
-@click.option("--mapping", type=_FOLDER, metavar="FILE", help="Attributes of devices: a file of kind DeviceMapping.")
-@click.option("--discover", metavar="KINDS", help="Publish devices of the host too: some of pci,numa,rdma.")
-@click.option("--sysfs", type=_FOLDER, metavar="DIR", help="Where to discover.  [default: /sys]")
+@click.option(
+    "--mapping", type=_FOLDER, metavar="FILE", help="File of kind DeviceMapping with the attributes of devices."
+)
+@click.option(
+    "--discover", metavar="KINDS", help="Also publish host devices of these comma-separated kinds: pci, numa, rdma."
+)
+@click.option("--sysfs", type=_FOLDER, metavar="DIR", help="Sysfs mount to discover devices in.  [default: /sys]")
 @click.option(
     "--plugin-dir",
     "plugin_folder",
     type=_FOLDER,
     metavar="DIR",
-    help="Where device plugins register.  [default: /var/lib/fairway/device-plugins]",
+    help="Directory in which device plugins register.  [default: /var/lib/fairway/device-plugins]",
 )
 @click.option(
     "--kubelet-plugins",
     type=_FOLDER,
     metavar="DIR",
-    help="Of the driver's socket.  [default: /var/lib/kubelet/plugins]",
+    help="Directory of the driver's socket.  [default: /var/lib/kubelet/plugins]",
 )
 @click.option(
     "--kubelet-registry",
     type=_FOLDER,
     metavar="DIR",
-    help="Where the kubelet finds drivers.  [default: /var/lib/kubelet/plugins_registry]",
+    help="Directory in which the kubelet looks for drivers.  [default: /var/lib/kubelet/plugins_registry]",
 )
-@click.option("--cdi-dir", "cdi_folder", type=_FOLDER, metavar="DIR", help="For CDI specs.  [default: /var/run/cdi]")
+@click.option(
+    "--cdi-dir", "cdi_folder", type=_FOLDER, metavar="DIR", help="Directory for CDI specs.  [default: /var/run/cdi]"
+)
 @click.option(
     "--state-dir",
     "state_folder",
     type=_FOLDER,
     metavar="DIR",
-    help="For checkpoints.  [default: /var/lib/fairway/agent]",
+    help="Directory for checkpoints.  [default: /var/lib/fairway/agent]",
 )
 @click.option(
     "--plugin-grace",
     type=click.FloatRange(1, 86400),
     metavar="SECONDS",
-    help="Until devices of a lost plugin are withdrawn.  [default: 300]",
+    help="Time until the devices of a disconnected plugin are withdrawn.  [default: 300]",
 )
-@click.option("--dry-run", is_flag=True, default=None, help="Listen to plugins and log what would be published.")
-@click.option("--http-address", metavar="HOST:PORT", help="Of /healthz, /readyz and /metrics.  [default: :10270]")
-@click.option("--log-format", type=click.Choice(["text", "json"]), default="text", help="Of lines on standard error.")
+@click.option("--dry-run", is_flag=True, default=None, help="Log what would be published instead of publishing it.")
 @click.option(
-    "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", help="[default: info]"
+    "--http-address", metavar="HOST:PORT", help="Address that serves /healthz, /readyz and /metrics.  [default: :10270]"
+)
+@click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    help="Format of log lines on standard error.  [default: text]",
+)
+@click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    default="info",
+    help="Minimum level of log lines.  [default: info]",
 )
 def command(kubeconfig: str | None, context: str | None, log_format: str, log_level: str, **flags: Any) -> None:
-    """Run on a node: publish the devices of its plugins, and prepare claims with those that the scheduler chose."""
+    """Run the node agent: publish the devices of device plugins and prepare the claims allocated to this node."""
     from fairway.errors import ApiError, InputError
 
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # what matters of connections is in our own lines

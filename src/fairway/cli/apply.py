@@ -1,4 +1,4 @@
-"""`fairway apply`: make or change objects of the sandbox that runs."""
+"""`fairway apply`: create or update objects in the running sandbox."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Examples:
 @sandbox_option
 @output_option
 def command(files: tuple[str, ...], sandbox: str | None, output: str) -> None:
-    """Make or change the objects of manifests in the sandbox, all of them or none."""
+    """Create or update the objects of manifests in the running sandbox, all of them or none."""
     from fairway.app.sandbox.client import Client
 
     objects = inputs.read_objects(files)

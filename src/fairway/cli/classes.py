@@ -1,6 +1,4 @@
-"""`fairway classes`: what each class selects and which pods have it; why a device does or does not match; export as
-CEL.
-"""
+"""`fairway classes`: the devices and pods of each class, whether a class selects a device, and export to CEL."""
 
 from __future__ import annotations
 
@@ -29,7 +27,7 @@ Examples:
 @output_option
 @click.pass_context
 def command(context: click.Context, files: tuple[str, ...], output: str) -> None:
-    """List resource classes: their devices, the pods that use them, and the devices that almost match."""
+    """List resource classes with their devices, the pods using them, and near-matching devices."""
     if context.invoked_subcommand is not None:
         return
     from fairway.cli.classes_view import print_reports, report_as_data
@@ -49,15 +47,20 @@ Examples:
   fairway classes match --class fast.nic --device eth0 -f cluster/
   fairway classes match --class fast.nic --device eth0 --node n7 -f cluster/"""
 )
-@click.option("--class", "class_name", required=True, metavar="NAME", help="The class.")
-@click.option("--device", required=True, metavar="NAME", help="The device, or NODE/DEVICE where several have the name.")
-@click.option("--node", metavar="NAME", help="The node of the device.")
+@click.option("--class", "class_name", required=True, metavar="NAME", help="Name of the class.")
+@click.option(
+    "--device",
+    required=True,
+    metavar="NAME",
+    help="Name of the device, or NODE/DEVICE if several devices share the name.",
+)
+@click.option("--node", metavar="NAME", help="Node of the device.")
 @inputs.cluster_or_files_option
 @inputs.strict_option
 @inputs.skip_invalid_option
 @output_option
 def match(class_name: str, device: str, node: str | None, files: tuple[str, ...], output: str) -> None:
-    """Explain, term by term, whether a class selects a device."""
+    """Explain whether a class selects a device, term by term."""
     from fairway.cli.classes_find import find_class, find_device
     from fairway.cli.classes_view import match_as_data, match_notes, place
 
@@ -78,14 +81,14 @@ def match(class_name: str, device: str, node: str | None, files: tuple[str, ...]
 
 
 @command.command(
-    short_help="Print or publish classes as DeviceClasses of Kubernetes.",
+    short_help="Print or publish classes as Kubernetes DeviceClasses.",
     epilog="""\b
 Examples:
   fairway classes export -f classes.yaml | kubectl apply -f -
   fairway classes export --context prod --apply
   fairway classes export --context prod --apply --watch""",
 )
-@click.option("--class", "class_name", metavar="NAME", help="Only this class.")
+@click.option("--class", "class_name", metavar="NAME", help="Export only this class.")
 @inputs.cluster_or_files_option
 @inputs.strict_option
 @inputs.skip_invalid_option
@@ -93,17 +96,17 @@ Examples:
     "-o",
     "--output",
     type=click.Choice(("table", "yaml", "json")),
-    help="How to print the result; default yaml, with --apply a table.",
+    help="Output format. Defaults to yaml, or to table with --apply.",
 )
-@click.option("--apply", "publishes", is_flag=True, help="Create, change and delete DeviceClasses of the cluster.")
-@click.option("--watch", is_flag=True, help="With --apply: go on, and keep them in step until interrupted.")
+@click.option("--apply", "publishes", is_flag=True, help="Create, update and delete DeviceClasses in the cluster.")
+@click.option("--watch", is_flag=True, help="With --apply: keep the DeviceClasses up to date until interrupted.")
 def export(class_name: str | None, files: tuple[str, ...], output: str | None, publishes: bool, watch: bool) -> None:
-    """Print each class as a DeviceClass that selects the same devices by a CEL expression.
+    """Print each class as a DeviceClass whose CEL expression selects the same devices.
 
-    A class for which there is no such expression is left out, and standard error says why.
+    Classes that cannot be expressed in CEL are skipped, with the reason on standard error.
 
-    With --apply the DeviceClasses are written to the cluster whose classes these are, and those of classes that are
-    gone are deleted. The exit status is 1 where a class cannot be published, or not all that it says.
+    With --apply, DeviceClasses are written to the cluster that the classes come from, and those whose class no longer
+    exists are deleted. The exit status is 1 if a class cannot be published, or only in part.
     """
     if publishes:
         from fairway.cli.classes_apply import apply

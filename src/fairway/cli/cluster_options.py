@@ -78,7 +78,7 @@ def cluster_options(function: F) -> F:
 
 
 def sandbox_option(function: F) -> F:
-    help = "Where the sandbox listens; default the one that was started last."
+    help = "Address of the sandbox. Defaults to the most recently started one."
     return click.option("--sandbox", metavar="URL", envvar="FAIRWAY_SANDBOX", help=help)(function)
 
 

@@ -28,7 +28,7 @@ Examples:
 @inputs.now_option
 @output_option
 def command(files: tuple[str, ...], now: str | None, output: str) -> None:
-    """Print each ManagedCluster: what is free, how many pods of common sizes fit, taints, and the age of its report."""
+    """List ManagedClusters with free capacity, how many pods of common sizes fit, taints, and report age."""
     from fairway.fleet.overview import overview
 
     moment = inputs.read_time(now)

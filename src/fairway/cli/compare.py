@@ -25,14 +25,14 @@ Examples:
     type=click.Choice(["zero", "infinity"]),
     default="zero",
     show_default=True,
-    help="What a dimension counts as that one of the lists leaves out.",
+    help="Value of a dimension that is missing from one of the lists.",
 )
 @output_option
 def command(left: str, right: str, default: str, output: str) -> None:
-    """Compare the resource lists L and R, given as JSON objects, in all nine ways.
+    """Compare the resource lists L and R (JSON objects) in all nine ways.
 
-    A plain comparison is about every dimension, one that ends in _partly about some dimension.
-    "Decided by" are the dimensions that make the answer yes or no.
+    A plain comparison must hold for every dimension; one that ends in _partly, for at least one. The column "decided
+    by" lists the dimensions that determine the answer.
     """
     from fairway.resources import Default
 

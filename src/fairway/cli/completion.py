@@ -1,4 +1,4 @@
-"""`fairway completion`: the script that lets a shell complete commands and options."""
+"""`fairway completion`: shell completion of commands and options."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Examples:
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def command(context: click.Context, shell: str) -> None:
-    """Print the completion script for SHELL."""
+    """Print the completion script for a shell."""
     from click.shell_completion import get_completion_class
 
     complete = get_completion_class(shell)

@@ -1,4 +1,4 @@
-"""`fairway delete`: delete jobs and other objects of the sandbox that runs."""
+"""`fairway delete`: delete jobs and other objects from the running sandbox."""
 
 from __future__ import annotations
 
@@ -17,18 +17,20 @@ if TYPE_CHECKING:
 @click.command(
     epilog="""\b
 Examples:
-  fairway delete job vision/sweep-3    a group with its pods, or a lone pod
-  fairway delete node gpu-1            its pods are lost and wait again
-  fairway delete rsv vision/big        its nodes are free for other jobs
+  fairway delete job vision/sweep-3    a pod group with its pods, or a pod
+  fairway delete node gpu-1            its pods become pending again
+  fairway delete rsv vision/big        release a reservation
   fairway delete -f examples/sandbox/gang.yaml"""
 )
 @click.argument("kind", required=False)
 @click.argument("names", nargs=-1, metavar="[NAMESPACE/]NAME...")
-@click.option("-f", "--file", "files", multiple=True, metavar="FILE", help="Delete the objects of these manifests.")
+@click.option(
+    "-f", "--file", "files", multiple=True, metavar="FILE", help="Manifests whose objects are deleted. Repeatable."
+)
 @sandbox_option
 @output_option
 def command(kind: str | None, names: tuple[str, ...], files: tuple[str, ...], sandbox: str | None, output: str) -> None:
-    """Delete objects of the sandbox by KIND and NAME, or those of manifests, all of them or none."""
+    """Delete objects from the running sandbox, by KIND and NAME or by manifest, all of them or none."""
     if bool(files) == bool(kind) or (kind and not names):
         raise click.UsageError("expected a kind and names, or -f")
     from fairway.api import kinds

@@ -39,18 +39,21 @@ Examples:
     "policies",
     multiple=True,
     metavar="FILE",
-    help="A policy file, or `default` for the built-in one. Give two; with OTHER at most one, for both.",
+    help="Policy file, or `default` for the built-in policy. Required twice; with OTHER, optional and used for both.",
 )
 @click.option(
     "--seeds",
     type=click.IntRange(1, 1000),
     metavar="N",
-    help="Runs of each; default 5 where the scenario is random, else 1.",
+    help="Number of seeds per side. Defaults to 5 for a random scenario, else to 1.",
 )
-@click.option("--out", "folder", metavar="DIR", help="Write the comparison and the page there.")
+@click.option("--out", "folder", metavar="DIR", help="Directory for the comparison and its HTML page.")
 @output_option
 @click.option(
-    "--workers", type=click.IntRange(1, 256), metavar="N", help="Processes to use; default one for each core."
+    "--workers",
+    type=click.IntRange(1, 256),
+    metavar="N",
+    help="Number of worker processes. Defaults to the number of cores.",
 )
 def command(
     scenario: str,
@@ -61,13 +64,13 @@ def command(
     output: str,
     workers: int | None,
 ) -> None:
-    """Run SCENARIO under two policies and print what gains, what loses and by how much.
+    """Run SCENARIO under two policies and print which metrics improve or worsen, and by how much.
 
-    With OTHER the second run is of that scenario: the same jobs with another cluster in the fleet, or with other
-    placements.
+    With OTHER, compare two scenarios instead: for example the same jobs with one more cluster in the fleet, or with
+    different placements.
 
-    Where the scenario is random, both run on the same several seeds, and a change that the spread over the
-    seeds can explain is not called better or worse.
+    A random scenario runs on the same seeds on both sides, and a change within the spread over the seeds is not
+    reported as better or worse.
     """
     import msgspec
 

@@ -1,4 +1,4 @@
-"""`fairway explain`: why a job waits, what would start it now, and when it starts anyway."""
+"""`fairway explain`: why a job is pending, what would start it now, and when it will start anyway."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
 Examples:
   fairway explain team-vision/sweep -f cluster/
   fairway explain sweep -f cluster/ --policy policy.yaml -o json
-  fairway explain train-7                  a job of the sandbox that runs
+  fairway explain train-7                  a job in the running sandbox
   fairway explain placement shop/storefront --cluster warsaw -f fleet/"""
 )
 @click.argument("what", metavar="[placement] NAME", nargs=-1, required=True)
 @cluster_options
-@click.option("--cluster", metavar="NAME", help="Of a placement: what would bring this cluster in.")
+@click.option("--cluster", metavar="NAME", help="With `placement`: explain what would make it select this cluster.")
 @output_option
 def command(what: tuple[str, ...], given: GivenCluster, cluster: str | None, output: str) -> None:
-    """Print why a job waits, which smallest change would start it now, and when it will start.
+    """Explain why a job is pending, which smallest change would start it now, and when it will start.
 
-    NAME is the job's namespace/name, or a name alone where only one job has it. The cluster is that of the manifests,
-    else that of the sandbox that runs. Every answer is confirmed by deciding on a copy; nothing is changed.
+    NAME is the job's namespace/name, or its name alone if that is unambiguous. The job is looked up in the manifests,
+    the live cluster, or the running sandbox. Every answer is verified by scheduling on a copy; nothing is changed.
 
-    With `placement`: why these clusters of a fleet and not others, score by score.
+    With `placement`, explain why a Placement selects some clusters of a fleet and not others, score by score.
     """
     if len(what) == 2 and what[0] == "placement":
         _explain_placement(what[1], given, cluster, output)

@@ -15,36 +15,58 @@ from fairway.cli.output import program_log
     epilog="""\b
 Examples:
   fairway fleet --context hub --dry-run     decide, write nothing
-  fairway fleet                             in a pod of the hub
+  fairway fleet                             in a pod on the hub
   fairway install fleet | kubectl apply -f -"""
 )
-@click.option("--kubeconfig", metavar="FILE", help="How to reach the hub; default $KUBECONFIG, then as a pod.")
-@click.option("--context", metavar="NAME", help="The context of the kubeconfig; default the current one.")
-@click.option("--dry-run", is_flag=True, default=None, help="Decide and log what would be written; write nothing.")
-@click.option("--min-interval", type=float, metavar="SECONDS", help="Between two decisions.  [default: 0.05]")
-@click.option("--connections", type=int, metavar="N", help="Writes at the same time.  [default: 32]")
 @click.option(
-    "--leader-elect/--no-leader-elect", default=None, help="Decide only with the lease.  [default: leader-elect]"
+    "--kubeconfig",
+    metavar="FILE",
+    help="Kubeconfig of the hub. Defaults to $KUBECONFIG, then to the pod's service account.",
 )
-@click.option("--lease-namespace", metavar="NAME", help="Of the lease; default the service account's or context's.")
-@click.option("--lease-name", metavar="NAME", help="Of the lease.  [default: fairway-fleet]")
+@click.option("--context", metavar="NAME", help="Kubeconfig context. Defaults to the current one.")
+@click.option(
+    "--dry-run", is_flag=True, default=None, help="Log what would be written to the cluster instead of writing it."
+)
+@click.option(
+    "--min-interval", type=float, metavar="SECONDS", help="Minimum time between two decisions.  [default: 0.05]"
+)
+@click.option("--connections", type=int, metavar="N", help="Maximum number of concurrent writes.  [default: 32]")
+@click.option(
+    "--leader-elect/--no-leader-elect",
+    default=None,
+    help="Decide only while holding the lease.  [default: leader-elect]",
+)
+@click.option(
+    "--lease-namespace",
+    metavar="NAME",
+    help="Namespace of the lease. Defaults to that of the service account or the context.",
+)
+@click.option("--lease-name", metavar="NAME", help="Name of the lease.  [default: fairway-fleet]")
 @click.option(
     "--stall-timeout",
     type=float,
     metavar="SECONDS",
-    help="Warn when work is pending and no cycle has finished for this long.  [default: 30; 0: never]",
+    help="Warn if work is pending and no cycle has finished for this long.  [default: 30; 0: never]",
 )
 @click.option(
     "--unhealthy-after",
     type=float,
     metavar="SECONDS",
-    help="Fail /healthz when work is pending and no cycle has finished for this long.  [default: 300; 0: never]",
+    help="Fail /healthz if work is pending and no cycle has finished for this long.  [default: 300; 0: never]",
 )
-@click.option("--http-address", metavar="HOST:PORT", help="Of /healthz, /readyz and /metrics.  [default: :10260]")
-@click.option("--log-format", type=click.Choice(["text", "json"]), help="Of lines on standard error.  [default: text]")
-@click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), help="[default: info]")
+@click.option(
+    "--http-address", metavar="HOST:PORT", help="Address that serves /healthz, /readyz and /metrics.  [default: :10260]"
+)
+@click.option(
+    "--log-format", type=click.Choice(["text", "json"]), help="Format of log lines on standard error.  [default: text]"
+)
+@click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    help="Minimum level of log lines.  [default: info]",
+)
 def command(**flags: Any) -> None:
-    """Choose clusters for the Placements of a hub: watch it, decide what an event affects, write PlacementDecisions."""
+    """Run the fleet placer on a hub: watch it, select clusters for Placements, and write PlacementDecisions."""
     gc.disable()  # all that is imported stays; the program turns it on again, with limits of its own
 
     import msgspec

@@ -1,4 +1,4 @@
-"""`fairway get`: what is in the sandbox that runs, in manifests, or in a live cluster."""
+"""`fairway get`: list objects of the running sandbox, of manifests, or of a live cluster."""
 
 from __future__ import annotations
 
@@ -25,23 +25,27 @@ NUMBERS = ("pods", "weight", "share", "reserved", "allocated", "age")
 @click.command(
     epilog="""\b
 Examples:
-  fairway get                          jobs: waiting, running and finished
+  fairway get                          pending, running and finished jobs
   fairway get q -o yaml                queues; also po, no, pg, ns, rsv, ...
   fairway get pods -n vision -l app=web --sort-by age
   fairway get podgroup language/pretrain -o yaml
-  fairway get jobs -w                  again whenever one changes
-  fairway get reservations             nodes kept for starving jobs
+  fairway get jobs -w                  watch for changes
+  fairway get reservations             nodes reserved for starving jobs
   fairway get events
   fairway get jobs -f cluster/         also queues, nodes, pods, ...
-  fairway get q --context staging      of a live cluster; nothing is changed"""
+  fairway get q --context staging      from a live cluster"""
 )
 @click.argument("kind", default="jobs")
 @click.argument("name", required=False, metavar="[[NAMESPACE/]NAME]")
-@click.option("-n", "--namespace", metavar="NAMESPACE", help="Only what is in this namespace.")
-@click.option("-A", "--all-namespaces", is_flag=True, help="What is in any namespace; that is the default.")
-@click.option("-l", "--selector", metavar="LABELS", help="Only what has these labels, as app=web,tier!=cache.")
-@click.option("--sort-by", metavar="COLUMN", help="By a column of the table, or by a field as .metadata.name.")
-@click.option("-w", "--watch", is_flag=True, help="Go on, and print what is new or has changed; Ctrl-C ends it.")
+@click.option("-n", "--namespace", metavar="NAMESPACE", help="List only objects in this namespace.")
+@click.option("-A", "--all-namespaces", is_flag=True, help="List objects in all namespaces (the default).")
+@click.option(
+    "-l", "--selector", metavar="LABELS", help="Label selector to filter on, for example app=web,tier!=cache."
+)
+@click.option("--sort-by", metavar="COLUMN", help="Column of the table, or field such as .metadata.name, to sort by.")
+@click.option(
+    "-w", "--watch", is_flag=True, help="Watch for changes and print new and changed objects until interrupted."
+)
 @cluster_options
 @click.option(
     "-o",
@@ -49,7 +53,7 @@ Examples:
     type=click.Choice(("table", "wide", "name", "json", "yaml")),
     default="table",
     show_default=True,
-    help="How to print the result.",
+    help="Output format.",
 )
 def command(
     kind: str,
@@ -62,9 +66,9 @@ def command(
     given: GivenCluster,
     output: str,
 ) -> None:
-    """List jobs, queues, nodes, events, or objects of a KIND: of manifests, of a live cluster, or of the sandbox.
+    """List jobs, queues, nodes, events or other objects of the running sandbox, of manifests, or of a live cluster.
 
-    Of jobs that wait it says what the next cycle would say. Only objects that scheduling reads are listed.
+    For pending jobs, shows what the next cycle would report. Only objects that matter for scheduling are listed.
     """
     from fairway.cli.listing import entries, is_meant
     from fairway.cli.selecting import label_selector, ordered

@@ -28,7 +28,7 @@ MAX_TEXT = 4 << 20
 
 
 def files_option(function: F) -> F:
-    help = "Manifests: a file, a folder, a glob, or - for standard input. May be given several times."
+    help = "Manifests: a file, a directory, a glob pattern, or - for standard input. Repeatable."
     return click.option("-f", "--file", "files", multiple=True, required=True, metavar="FILE", help=help)(function)
 
 
@@ -38,21 +38,23 @@ CLUSTER = "the cluster"
 
 def cluster_or_files_option(function: F) -> F:
     """Manifests, or a live cluster."""
-    return _cluster_options(_files(True, "Manifests: a file, a folder, a glob, or - for standard input. Repeatable."))(
-        function
-    )
+    return _cluster_options(
+        _files(True, "Manifests: a file, a directory, a glob pattern, or - for standard input. Repeatable.")
+    )(function)
 
 
 def cluster_files_or_sandbox_option(function: F) -> F:
     """Manifests, a live cluster, or neither: the sandbox that runs."""
-    return _cluster_options(_files(False, "Manifests; default the sandbox that runs."))(function)
+    return _cluster_options(
+        _files(False, "Manifests to read. Defaults to the objects of the running sandbox. Repeatable.")
+    )(function)
 
 
 def cluster_or_files_of_group_option(function: F) -> F:
     """For a group of commands that has an answer of its own: it asks for `required_files` itself."""
-    return _cluster_options(_files(False, "Manifests: a file, a folder, a glob, or - for standard input. Repeatable."))(
-        function
-    )
+    return _cluster_options(
+        _files(False, "Manifests: a file, a directory, a glob pattern, or - for standard input. Repeatable.")
+    )(function)
 
 
 def required_files(files: tuple[str, ...]) -> tuple[str, ...]:
@@ -82,8 +84,8 @@ def _cluster_options(files: Callable[[F], F]) -> Callable[[F], F]:
 
     def decorate(function: F) -> F:
         for flag, metavar, help in (
-            ("--context", "NAME", "Ask the live cluster of this context of the kubeconfig."),
-            ("--kubeconfig", "FILE", "Ask the live cluster of this kubeconfig; nothing is changed there."),
+            ("--context", "NAME", "Read from the live cluster in this kubeconfig context."),
+            ("--kubeconfig", "FILE", "Read from the live cluster in this kubeconfig; nothing is written to it."),
         ):
             option = click.option(flag, metavar=metavar, is_eager=True, expose_value=False, callback=keep, help=help)
             function = option(function)
@@ -93,7 +95,7 @@ def _cluster_options(files: Callable[[F], F]) -> Callable[[F], F]:
 
 
 def strict_option(function: F) -> F:
-    help = "Refuse objects that have a field which their API does not have; else that is a warning."
+    help = "Reject objects with unknown fields instead of printing a warning."
     return click.option("--strict", is_flag=True, expose_value=False, callback=_set_strict, help=help)(function)
 
 
@@ -102,7 +104,7 @@ def _set_strict(context: click.Context, _: click.Parameter, given: bool) -> None
 
 
 def skip_invalid_option(function: F) -> F:
-    help = "Set aside objects that fail validation and go on with the rest; then the exit status is 1."
+    help = "Skip objects that fail validation and continue with the rest; the exit status is then 1."
     return click.option("--skip-invalid", is_flag=True, expose_value=False, callback=_set_skip_invalid, help=help)(
         function
     )
@@ -113,19 +115,23 @@ def _set_skip_invalid(context: click.Context, _: click.Parameter, given: bool) -
 
 
 def policy_option(function: F) -> F:
-    help = "The policy file; without it the built-in policy applies (see: fairway policy show)."
-    return click.option("--policy", "policy_file", metavar="FILE", help=help)(function)
+    return policy_option_with("Policy file. Defaults to the built-in policy (see `fairway policy show`).")(function)
+
+
+def policy_option_with(help: str) -> Callable[[F], F]:
+    """For a command that has another default than the built-in policy."""
+    return click.option("--policy", "policy_file", metavar="FILE", help=help)
 
 
 def now_option(function: F) -> F:
-    help = "Decide as of this time (RFC 3339); default the present."
+    help = "Time of the decision, in RFC 3339 format. Defaults to the current time."
     return click.option("--now", metavar="TIME", help=help)(function)
 
 
 def scheduler_name_option(function: F) -> F:
     """Which pods are scheduled: those of some schedulers, or all."""
-    names = "Schedule the pods that name this scheduler; other pods use capacity but belong to no queue. Repeatable."
-    every = "Schedule every pod, whatever scheduler it names: a what-if question."
+    names = "Schedule pods with this schedulerName; other pods use capacity but belong to no queue. Repeatable."
+    every = "Schedule all pods, regardless of their schedulerName, as a what-if analysis."
     function = click.option("--all-pods", is_flag=True, help=every)(function)
     return click.option(
         "--scheduler-name", "scheduler_names", multiple=True, metavar="NAME", help=f"{names}  [default: fairway]"

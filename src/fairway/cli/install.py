@@ -12,53 +12,70 @@ from fairway.cli.output import echo
 @click.command(
     epilog="""\b
 Examples:
-  fairway install --crds-only | kubectl apply -f -     first the kinds
-  fairway install | kubectl apply -f -                 then all that uses them
+  fairway install --crds-only | kubectl apply -f -     first the CRDs
+  fairway install | kubectl apply -f -                 then everything else
   fairway install --scheduler-names volcano --no-volcano-crds
   fairway install fleet | kubectl apply -f -           the placer, on a hub
-  fairway install -o helm --out chart/                 a chart
+  fairway install -o helm --out chart/                 a Helm chart
   fairway install -o kustomize --out base/"""
 )
 @click.argument("part", type=click.Choice(["scheduler", "fleet"]), default="scheduler")
-@click.option("--namespace", metavar="NAME", default="fairway-system", show_default=True, help="Of the scheduler.")
 @click.option(
-    "--image", metavar="IMAGE", help="Of the scheduler, by tag or better by digest.  [default: fairway:VERSION]"
+    "--namespace", metavar="NAME", default="fairway-system", show_default=True, help="Namespace to install into."
 )
+@click.option("--image", metavar="IMAGE", help="Container image, preferably by digest.  [default: fairway:VERSION]")
 @click.option(
-    "--replicas", type=click.IntRange(1, 9), default=2, show_default=True, help="One decides, others stand by."
+    "--replicas",
+    type=click.IntRange(1, 9),
+    default=2,
+    show_default=True,
+    help="Number of replicas; one is active, the others are on standby.",
 )
 @click.option(
     "--scheduler-names",
     metavar="NAMES",
     default="fairway",
     show_default=True,
-    help="Schedule pods that name one of these, separated by commas.",
+    help="Comma-separated scheduler names; pods with one of them as schedulerName are scheduled.",
 )
-@click.option("--policy", "policy_file", metavar="FILE", help="The policy to begin with; else the built-in one.")
-@click.option("--crds-only", is_flag=True, help="Only the custom resource definitions.")
+@click.option("--policy", "policy_file", metavar="FILE", help="Initial policy file. Defaults to the built-in policy.")
+@click.option("--crds-only", is_flag=True, help="Print only the CustomResourceDefinitions.")
 @click.option(
-    "--volcano-crds/--no-volcano-crds", default=True, help="Leave Volcano's kinds out where they are installed."
+    "--volcano-crds/--no-volcano-crds",
+    default=True,
+    help="Include the CRDs of Volcano; leave them out if Volcano is installed.",
 )
-@click.option("--admission/--no-admission", default=True, help="Leave out the rules at the API server.")
-@click.option("--service-monitor", is_flag=True, help="A ServiceMonitor, for the Prometheus operator.")
-@click.option("--agent", is_flag=True, help="The node agent too: devices of plugins by class (docs/agent.md).")
+@click.option("--admission/--no-admission", default=True, help="Include the admission policies.")
+@click.option("--service-monitor", is_flag=True, help="Include a ServiceMonitor for the Prometheus operator.")
+@click.option(
+    "--agent", is_flag=True, help="Include the node agent, which offers plugin devices by class (see docs/agent.md)."
+)
 @click.option(
     "--agent-publish",
     type=click.Choice(["slices", "annotation"]),
     default="slices",
     show_default=True,
-    help="How agents publish devices: annotation is for clusters without DRA.",
+    help="How agents publish devices; `annotation` is for clusters without DRA.",
 )
 @click.option(
-    "--web", is_flag=True, help="Serve the page on port 8443, from its own container, to users of the cluster."
+    "--web",
+    is_flag=True,
+    help="Include the web page, in a container of its own, on port 8443 for users of the cluster.",
 )
-@click.option("--web-tls-secret", metavar="NAME", default="", help="With --web: Secret with the page's certificate.")
-@click.option("--allow-actions", is_flag=True, help="With --web: let users act on jobs, with their own rights.")
+@click.option(
+    "--web-tls-secret",
+    metavar="NAME",
+    default="",
+    help="With --web: name of the Secret with the page's TLS certificate.",
+)
+@click.option(
+    "--allow-actions", is_flag=True, help="With --web: allow actions on jobs, with each user's own permissions."
+)
 @click.option(
     "--default-for-label",
     metavar="KEY=VALUE",
     default="",
-    help="Make Fairway the scheduler of pods that name none, in namespaces with this label.",
+    help="Make Fairway the default scheduler in namespaces with this label.",
 )
 @click.option(
     "-o",
@@ -66,9 +83,9 @@ Examples:
     type=click.Choice(["yaml", "json", "kustomize", "helm"]),
     default="yaml",
     show_default=True,
-    help="One stream of objects, the same as a list, a kustomize base, or a Helm chart.",
+    help="Output format: a YAML stream, a JSON list, a kustomize base, or a Helm chart.",
 )
-@click.option("--out", metavar="FOLDER", help="Write files there; a base and a chart need it.")
+@click.option("--out", metavar="FOLDER", help="Directory to write to; required for kustomize and helm.")
 def command(
     part: str,
     namespace: str,
@@ -89,10 +106,10 @@ def command(
     output: str,
     out: str | None,
 ) -> None:
-    """Print what a cluster needs to run Fairway: kinds, access, admission rules and the scheduler itself.
+    """Print the manifests that install Fairway on a cluster: CRDs, RBAC, admission policies and the scheduler.
 
-    With `fleet` print what a hub with OCM's kinds needs: the placer and its access. Options about pods, policies and
-    kinds are not for it.
+    With `fleet`, print the manifests that install the fleet placer on an OCM hub. Options about pods, policies and
+    CRDs do not apply to it.
     """
     from fairway.cli.inputs import read_policy, read_text
     from fairway.errors import InputError

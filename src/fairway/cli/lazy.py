@@ -43,8 +43,8 @@ def _set_color(context: click.Context, _: click.Parameter, given: bool) -> None:
 
 
 def _common_options() -> list[click.Option]:
-    verbose_help = "Print more; show the traceback of an unexpected error."
-    color_help = "Print without colour, as NO_COLOR=1 does."
+    verbose_help = "Print more detail, and the traceback of an unexpected error."
+    color_help = "Disable colours; NO_COLOR=1 does the same."
     return [
         click.Option(["-v", "--verbose"], is_flag=True, expose_value=False, callback=_set_verbose, help=verbose_help),
         click.Option(["--no-color"], is_flag=True, expose_value=False, callback=_set_color, help=color_help),
@@ -86,7 +86,7 @@ class LazyGroup(click.Group):
         if args and args[0] not in self._texts and not args[0].startswith("-"):
             near = difflib.get_close_matches(args[0], self._texts, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(self._texts)}"
-            ctx.fail(f"there is no command {args[0]!r}, {hint}")
+            ctx.fail(f"unknown command {args[0]!r}, {hint}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

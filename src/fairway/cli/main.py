@@ -17,49 +17,49 @@ from fairway.cli.lazy import LazyGroup
 from fairway.cli.output import echo
 
 COMMANDS = {
-    "plan": "decide once on manifests, and say why the rest waits",
-    "explain": "why a job waits, what would start it now, and when it starts",
-    "queue": "jobs that wait: position, reason and estimated start",
-    "order": "why a job stands where it stands, key by key",
-    "queues": "the shares of queues and namespaces after one cycle",
-    "classes": "the devices that classes select, and the pods that use them",
-    "place": "choose clusters for placements, and say why",
-    "clusters": "the clusters of a fleet: free capacity, taints, age of reports",
-    "run": "the scheduler of a cluster: watch, decide, bind",
-    "agent": "the node side of devices: plugins, slices, claims",
-    "fleet": "the placer of a hub: watch, choose clusters, write decisions",
-    "install": "print what a cluster needs to run Fairway: kinds, access, rules",
-    "sandbox": "an embedded cluster and the real scheduler, live; no Kubernetes",
-    "apply": "create or change objects of the sandbox that runs",
-    "delete": "delete jobs and other objects of the sandbox",
-    "get": "list jobs, queues, nodes, events and objects of the sandbox",
-    "simulate": "run a scenario or trace through time and report the results",
-    "diff": "the same jobs under two policies: what gains, what loses",
-    "sweep": "many policies on one scenario, in parallel, as one table",
-    "record": "write what the scheduler reads of a cluster to files",
-    "web": "a recorded run as a page in the browser",
-    "replay": "decide a logged cycle again, as it was or under another policy",
-    "compare": "compare two resource lists in all nine ways",
-    "policy": "check, show and explain policy files",
-    "completion": "print the completion script for your shell",
-    "version": "print the version and the commit it was built from",
+    "plan": "Run one scheduling cycle on manifests and print the plan",
+    "explain": "Explain why a job is pending and what would start it",
+    "queue": "List pending jobs with position, reason and estimated start",
+    "order": "Explain a job's queue position, key by key",
+    "queues": "Show the shares of queues and namespaces after one cycle",
+    "classes": "List device classes, their devices and the pods using them",
+    "place": "Select clusters for placements, with scores and reasons",
+    "clusters": "List the clusters of a fleet with free capacity and taints",
+    "run": "Run the scheduler on a cluster",
+    "agent": "Run the node agent, which publishes and prepares devices",
+    "fleet": "Run the fleet placer on a hub",
+    "install": "Print the manifests that install Fairway on a cluster",
+    "sandbox": "Run an embedded cluster with the real scheduler",
+    "apply": "Create or update objects in the sandbox",
+    "delete": "Delete jobs and other objects from the sandbox",
+    "get": "List jobs, queues, nodes, events and other objects",
+    "simulate": "Simulate a scenario or trace and report the results",
+    "diff": "Compare two policies on the same jobs",
+    "sweep": "Run one scenario under many policies in parallel",
+    "record": "Save the scheduler's view of a cluster to files",
+    "web": "Serve the web page of a recorded run or a live scheduler",
+    "replay": "Replay a recorded cycle, with its own or another policy",
+    "compare": "Compare two resource lists in all nine ways",
+    "policy": "Check, show and import policy files",
+    "completion": "Print the shell completion script",
+    "version": "Print the version and the commit it was built from",
 }
 
 START = """\
-Fairway {version}: a fair batch scheduler for Kubernetes that can say why a job
-waits, when it will start and what a change of policy would do.
+Fairway {version}: a fair batch scheduler for Kubernetes that explains why a job
+is pending, when it will start and what a policy change would do.
 
 Try:
   fairway sandbox
-      an embedded cluster with the real scheduler, live in this terminal
+      run an embedded cluster with the real scheduler in this terminal
   fairway plan -f examples/cluster
-      what would be placed where, what waits and why, what queues have
+      show what would be placed where, what stays pending, and why
   fairway explain team-language/pretrain -f examples/cluster
-      why that job waits, what would start it now, and when it starts
+      explain why this job is pending and what would start it now
   fairway policy show
-      the policy that applies when you give none, setting by setting
+      show the built-in policy, setting by setting
 
-fairway --help lists the commands, fairway COMMAND --help shows examples.\
+Run `fairway --help` for all commands, `fairway COMMAND --help` for examples.\
 """
 
 VERSION = "Print the version and the commit, and exit."
@@ -79,18 +79,18 @@ def _print_version(context: click.Context, _: click.Parameter, given: bool) -> N
     texts=COMMANDS,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="fairway COMMAND --help shows examples of a command.",
+    epilog="Run `fairway COMMAND --help` for the options and examples of a command.",
 )
 @click.option("-V", "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help=VERSION)
 @click.pass_context
 def fairway(context: click.Context) -> None:
-    """A fair, explainable batch scheduler for Kubernetes, and a placer over fleets."""
+    """A fair, explainable batch scheduler for Kubernetes, and a placer for fleets of clusters."""
     if context.invoked_subcommand is None:
         echo(START.format(version=__version__))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """The entry point: run, and leave with the exit code."""
+    """The entry point: runs the command and exits with its status."""
     sys.exit(run(fairway, sys.argv[1:] if arguments is None else arguments))
 
 

@@ -1,4 +1,4 @@
-"""`fairway order`: why a job stands where it stands, key by key."""
+"""`fairway order`: a job's queue position, key by key."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 Examples:
   fairway order team-vision/sweep -f cluster/
   fairway order sweep -f cluster/ --policy policy.yaml -o json
-  fairway order train-7                    a job of the sandbox that runs"""
+  fairway order train-7                    a job in the running sandbox"""
 )
 @click.argument("job", metavar="JOB")
 @cluster_options
 @output_option
 def command(job: str, given: GivenCluster, output: str) -> None:
-    """Say why JOB stands where it stands among the jobs that wait, beside the job before it and the job after it.
+    """Explain the queue position of JOB by comparing it with the pending jobs just before and after it.
 
-    Queues are compared first, then namespaces of one queue, then jobs of one namespace; in each the plugins in the
-    order of the policy, then the tie rule. The first key that differs decides. Keys are those after the next cycle.
+    Queues are compared first, then the namespaces of a queue, then the jobs of a namespace. Each comparison asks the
+    plugins in policy order, then the tie rule; the first key that differs decides. Keys are as of the next cycle.
     """
     from fairway.app.view.order import job_order
 

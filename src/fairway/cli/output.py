@@ -94,7 +94,7 @@ def warn(text: str) -> None:
 
 def output_option(function: F) -> F:
     """`-o table|json|yaml`, given to the command as `output`."""
-    help = "How to print the result."
+    help = "Output format."
     choice = click.Choice(FORMATS)
     return click.option("-o", "--output", type=choice, default="table", show_default=True, help=help)(function)
 

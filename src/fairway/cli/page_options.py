@@ -13,15 +13,23 @@ _OPTIONS = (
     click.option(
         "--web-access",
         type=click.Choice(["auto", "token", "cluster"]),
-        help="What opens the page: one token, or tokens of the cluster.  [default: auto: by the address]",
+        help="How users sign in: with one shared token, or with their cluster tokens. `auto` uses `token` on a "
+        "loopback address and `cluster` elsewhere.  [default: auto]",
     ),
-    click.option("--web-hosts", metavar="NAMES", help="Host names that the page answers under; default any."),
-    click.option("--web-cert", metavar="FILE", help="Certificate of the page, for TLS; read again when it changes."),
-    click.option("--web-key", metavar="FILE", help="Private key of that certificate."),
     click.option(
-        "--allow-actions", is_flag=True, default=None, help="Let users act from the page, with their own rights."
+        "--web-hosts", metavar="NAMES", help="Comma-separated host names that the page accepts. Defaults to any."
     ),
-    click.option("--web-history", metavar="FILE", help="Keep the page's history there; default in memory."),
+    click.option("--web-cert", metavar="FILE", help="TLS certificate of the page, reloaded when it changes."),
+    click.option("--web-key", metavar="FILE", help="Private key of the TLS certificate."),
+    click.option(
+        "--allow-actions",
+        is_flag=True,
+        default=None,
+        help="Allow actions on the page, with each user's own permissions.",
+    ),
+    click.option(
+        "--web-history", metavar="FILE", help="File for the page's history. Defaults to keeping it in memory."
+    ),
 )
 
 

@@ -1,4 +1,4 @@
-"""`fairway place`: choose clusters for placements, on manifests, and say why."""
+"""`fairway place`: cluster selection for Placements, with reasons."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Examples:
   fairway place -f examples/fleet/quickstart.yaml
   fairway place -f fleet/ -f placement.yaml -o json
-  fairway place --context hub                  what the hub would decide now
+  fairway place --context hub                  with the objects of a hub
   fairway place -f fleet.yaml --now 2026-01-01T00:00:00Z -o yaml"""
 )
 @inputs.cluster_or_files_option
@@ -28,10 +28,10 @@ Examples:
 @inputs.now_option
 @output_option
 def command(files: tuple[str, ...], now: str | None, output: str) -> None:
-    """Choose clusters for every Placement in FILE..., with a score or a reason for each cluster.
+    """Select clusters for every Placement and print a score or a reason for each cluster.
 
-    Reads ManagedClusters, ManagedClusterSets and their bindings, Placements, AddOnPlacementScores,
-    and PlacementDecisions as the decisions made so far. Nothing is written anywhere.
+    Reads ManagedClusters, ManagedClusterSets and their bindings, Placements, AddOnPlacementScores, and
+    PlacementDecisions (the current decisions). Nothing is written.
     """
     from fairway.fleet import FleetState, place
     from fairway.fleet.reports import as_trusted

@@ -1,4 +1,4 @@
-"""`fairway plan`: decide once on manifests, and print what would be done and why the rest waits."""
+"""`fairway plan`: one scheduling cycle on manifests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fairway.cli.output import output_option, print_structured, warn
 Examples:
   fairway plan -f cluster/
   fairway plan -f nodes.yaml -f jobs.yaml --policy policy.yaml -o json
-  fairway plan -f cluster/ --only job.yaml     if this job were submitted
+  fairway plan -f cluster/ --only job.yaml     effect of submitting a job
   kubectl get nodes,pods,queues,podgroups -A -o json | fairway plan -f -"""
 )
 @manifests_options
@@ -22,12 +22,12 @@ Examples:
     "--only",
     multiple=True,
     metavar="FILE",
-    help="Print only what would happen if these objects were submitted, and what would change for others. Repeatable.",
+    help="Print only the effect of submitting the objects in this file, on them and on others. Repeatable.",
 )
-@click.option("--paranoid", is_flag=True, help="Check every sum and cross-reference before and after.")
+@click.option("--paranoid", is_flag=True, help="Verify all totals and cross-references before and after the cycle.")
 @output_option
 def command(given: GivenCluster, only: tuple[str, ...], paranoid: bool, output: str) -> None:
-    """Decide once on manifests and print the plan: what is bound where, and why the rest waits."""
+    """Run one scheduling cycle on manifests and print the plan: bindings, evictions, and why the rest is pending."""
     from fairway.scheduler.decide import decide
 
     policy, moment = given.policy_and_time()

@@ -1,4 +1,4 @@
-"""`fairway policy`: check a policy file, show what it amounts to, import Volcano's, print the reference page."""
+"""`fairway policy`: check and show policy files, import those of Volcano, and print the reference page."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     epilog="""\b
 Examples:
   fairway policy show                       the built-in policy
-  fairway policy show -o yaml > my.yaml     a file to start from
+  fairway policy show -o yaml > my.yaml     a starting point for your own
   fairway policy check my.yaml
   fairway policy import volcano-scheduler.conf"""
 )
 def command() -> None:
-    """Check, show and explain policy files."""
+    """Check, show and import policy files."""
 
 
 @command.command(
-    short_help="Check a policy file and print every error.",
+    short_help="Check a policy file and print all errors.",
     epilog="""\b
 Examples:
   fairway policy check examples/policies/volcano.yaml""",
@@ -35,12 +35,12 @@ Examples:
 @click.argument("file")
 @output_option
 def check(file: str, output: str) -> None:
-    """Check the policy FILE and print every error; exits with status 1 if there is one."""
+    """Check a policy file and print all errors. The exit status is 1 if there are any."""
     from fairway.api.policy import load_policy
     from fairway.cli.errors import CheckFailed
     from fairway.errors import PolicyError
-    from fairway.scheduler.backfill.known import backfill_warnings
-    from fairway.scheduler.eviction.known import preempt_warnings
+    from fairway.scheduler.backfill.run_ends import backfill_warnings
+    from fairway.scheduler.eviction.entitlement import preempt_warnings
     from fairway.scheduler.plugins.installed import default_registry
 
     try:
@@ -61,7 +61,7 @@ def check(file: str, output: str) -> None:
 
 
 @command.command(
-    short_help="Show every setting and where its value comes from.",
+    short_help="Show all settings of a policy and their origin.",
     epilog="""\b
 Examples:
   fairway policy show
@@ -70,9 +70,9 @@ Examples:
 @click.argument("file", required=False)
 @output_option
 def show(file: str | None, output: str) -> None:
-    """Show the policy in FILE, or the built-in one, with every setting and where its value comes from.
+    """Show all settings of the policy in FILE, or of the built-in policy, and the origin of each value.
 
-    With -o yaml it is a policy file again, with all defaults written out.
+    With -o yaml, the output is a policy file with all defaults written out.
     """
     from fairway.api.policy import default_policy, load_policy
     from fairway.scheduler.plugins.installed import default_registry
@@ -89,7 +89,7 @@ def show(file: str | None, output: str) -> None:
 
 @command.command(
     "import",
-    short_help="Turn Volcano's scheduler configuration into a policy.",
+    short_help="Convert a Volcano scheduler configuration to a policy.",
     epilog="""\b
 Examples:
   fairway policy import volcano-scheduler.conf > policy.yaml
@@ -98,10 +98,10 @@ Examples:
 )
 @click.argument("file")
 def import_(file: str) -> None:
-    """Turn Volcano's scheduler configuration in FILE (a ConfigMap or the bare text; - reads standard input) into a
-    policy.
+    """Convert the Volcano scheduler configuration in FILE to a policy, which is printed to standard output.
 
-    The policy goes to standard output. What has no counterpart is listed on standard error, with what is done instead.
+    FILE is a ConfigMap, the plain configuration, or - for standard input. Settings without a counterpart are listed on
+    standard error, with what replaces them.
     """
     from fairway.api.peers import volcano_configuration
     from fairway.api.policy import parse_policy
@@ -123,7 +123,7 @@ Examples:
   fairway policy reference > policy-reference.md""",
 )
 def reference() -> None:
-    """Print the reference page of all actions, plugins and their settings, as Markdown."""
+    """Print the reference of all actions, plugins and settings as Markdown."""
     from fairway.cli.reference import reference_page
     from fairway.scheduler.framework.plugin_set import Registry
     from fairway.scheduler.plugins import BUILT_IN

@@ -1,4 +1,4 @@
-"""`fairway queue`: all jobs that wait, with position, reason and estimated start."""
+"""`fairway queue`: all pending jobs with position, reason and estimated start."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 Examples:
   fairway queue -f cluster/                all queues
   fairway queue research -f cluster/       one queue
-  fairway queue                            the sandbox that runs"""
+  fairway queue                            the running sandbox"""
 )
 @click.argument("queue", required=False, metavar="[QUEUE]")
 @cluster_options
 @output_option
 def command(queue: str | None, given: GivenCluster, output: str) -> None:
-    """List the jobs that wait: queue position, reason, and estimated start if nothing else arrives.
+    """List pending jobs with queue position, reason, and estimated start if no other jobs arrive.
 
-    An estimated start is a forecast from the run times that are known. A planned start is one that backfill protects.
+    An estimated start is a forecast based on known run times. A planned start is protected by backfill.
     """
     rows = _of_files(queue, given) if given.files else _of_sandbox(queue, given)
     if output != "table":

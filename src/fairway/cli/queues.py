@@ -1,4 +1,4 @@
-"""`fairway queues`: the shares of queues and namespaces, as they would stand after one cycle."""
+"""`fairway queues`: the shares of queues and namespaces after one cycle."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 Examples:
   fairway queues -f cluster/
   fairway queues -f cluster/ --policy policy.yaml -o json
-  fairway queues                           the sandbox that runs"""
+  fairway queues                           the running sandbox"""
 )
 @cluster_options
 @output_option
 def command(given: GivenCluster, output: str) -> None:
-    """Show what queues deserve, and what queues and namespaces have allocated, after one cycle."""
+    """Show the deserved resources of queues, and the allocations of queues and namespaces, after one cycle."""
     queues, namespaces = _of_files(given) if given.files else _of_sandbox(given)
     if output == "table":
         from fairway.cli.plan_table import print_shares

@@ -1,4 +1,4 @@
-"""`fairway record`: what the scheduler reads of a live cluster, as files."""
+"""`fairway record`: save the scheduler's view of a cluster to files."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from fairway.cli.output import output_option, print_structured
     epilog="""\b
 Examples:
   fairway record --kubeconfig ~/.kube/config --out snapshot/
-  fairway plan -f snapshot/objects                          decide on it
+  fairway plan -f snapshot/objects
   fairway explain team/train -f snapshot/objects
-  fairway replay snapshot/cycle --at 0 --policy p.yaml  by another policy"""
+  fairway replay snapshot/cycle --at 0 --policy p.yaml  with another policy"""
 )
 @manifests_options
-@click.option("--out", required=True, metavar="FOLDER", help="Where to write; made where it is not there.")
+@click.option("--out", required=True, metavar="FOLDER", help="Directory to write to; created if it does not exist.")
 @output_option
 def command(given: GivenCluster, out: str, output: str) -> None:
-    """Write what the scheduler reads of a cluster to files that plan, explain, sandbox and replay take.
+    """Save the scheduler's view of a cluster to files that plan, explain, sandbox and replay can read.
 
-    Only fields that rules read are written. Secrets, environment variables, commands and images are not read at all,
-    and annotations only where they belong to scheduling.
+    Only fields that scheduling uses are written. Secrets, environment variables, commands and images are never read,
+    and only annotations that affect scheduling are.
     """
     from fairway.app.cluster_record import CYCLE, OBJECTS, record_cluster
     from fairway.clock import format_rfc3339

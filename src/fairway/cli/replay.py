@@ -1,4 +1,4 @@
-"""`fairway replay`: decide a logged cycle again, as it was or under another policy."""
+"""`fairway replay`: decide a recorded cycle again, with its own or another policy."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ MAX_LINES = 20
     epilog="""\b
 Examples:
   fairway simulate day.yaml --record log/
-  fairway replay log/ --at 17                    the plan of cycle 17 again
-  fairway run --record live/                     of a cluster; replay likewise
-  fairway replay log/ --at 17 --policy new.yaml  by another policy"""
+  fairway replay log/ --at 17                    decide cycle 17 again
+  fairway run --record live/                     record a live scheduler
+  fairway replay log/ --at 17 --policy new.yaml  with another policy"""
 )
 @click.argument("folder", metavar="DIR")
-@click.option("--at", "number", type=click.IntRange(min=0), required=True, metavar="N", help="The cycle's number.")
-@inputs.policy_option
+@click.option("--at", "number", type=click.IntRange(min=0), required=True, metavar="N", help="Number of the cycle.")
+@inputs.policy_option_with("Policy file. Defaults to the recorded policy.")
 @output_option
 def command(folder: str, number: int, policy_file: str | None, output: str) -> None:
-    """Decide cycle N of the log in DIR again and print its plan.
+    """Decide cycle N of the recording in DIR again and print its plan.
 
-    Under the logged policy the plan must be the logged one, to the byte: if it is not, the exit status is 1.
+    With the recorded policy, the plan must be identical to the recorded one; otherwise the exit status is 1.
     """
     from pathlib import Path
 

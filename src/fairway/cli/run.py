@@ -21,76 +21,119 @@ if TYPE_CHECKING:
     epilog="""\b
 Examples:
   fairway run --kubeconfig ~/.kube/config --dry-run   decide, write nothing
-  fairway run --policy policy.yaml                    schedulerName: fairway
-  fairway run --scheduler-names volcano               in place of Volcano's
+  fairway run --policy policy.yaml                    a policy of your own
+  fairway run --scheduler-names volcano               replace Volcano
   fairway run --config run.yaml --log-format json     settings from a file"""
 )
-@click.option("--config", metavar="FILE", help="Settings: a file of kind FairwayConfiguration. Flags win over it.")
-@click.option("--kubeconfig", metavar="FILE", help="How to reach the cluster; default $KUBECONFIG, then as a pod.")
-@click.option("--context", metavar="NAME", help="The context of the kubeconfig; default the current one.")
+@click.option("--config", metavar="FILE", help="Settings file of kind FairwayConfiguration. Flags override it.")
+@click.option(
+    "--kubeconfig",
+    metavar="FILE",
+    help="Kubeconfig of the cluster. Defaults to $KUBECONFIG, then to the pod's service account.",
+)
+@click.option("--context", metavar="NAME", help="Kubeconfig context. Defaults to the current one.")
 @click.option(
     "--scheduler-names",
     metavar="NAMES",
-    help="Schedule the pods that name one of these schedulers, separated by commas.  [default: fairway]",
+    help="Comma-separated scheduler names; pods with one of them as schedulerName are scheduled.  [default: fairway]",
 )
-@click.option("--policy", metavar="FILE", help="The policy file, read again when it changes.")
+@click.option("--policy", metavar="FILE", help="Policy file, reloaded when it changes.")
 @click.option(
-    "--policy-config-map", metavar="NAMESPACE/NAME", help="The policy in a ConfigMap (key policy.yaml), read likewise."
+    "--policy-config-map",
+    metavar="NAMESPACE/NAME",
+    help="ConfigMap with the policy under the key policy.yaml, reloaded when it changes.",
 )
-@click.option("--dry-run", is_flag=True, default=None, help="Decide and log what would be written; write nothing.")
-@click.option("--shadow-policy", metavar="FILE", help="Decide by this policy too, and log where it differs.")
-@click.option("--shadow-every", type=int, metavar="N", help="Do so in every n-th cycle only.")
-@click.option("--min-interval", type=float, metavar="SECONDS", help="Between two cycles.  [default: 0.05]")
-@click.option("--max-in-flight-binds", type=int, metavar="N", help="Pause while more are unanswered.  [default: 2000]")
-@click.option("--connections", type=int, metavar="N", help="Writes at the same time.  [default: 32]")
+@click.option(
+    "--dry-run", is_flag=True, default=None, help="Log what would be written to the cluster instead of writing it."
+)
+@click.option(
+    "--shadow-policy",
+    metavar="FILE",
+    help="Also decide with this policy and log where its plans differ; nothing of it is written.",
+)
+@click.option("--shadow-every", type=int, metavar="N", help="Evaluate the shadow policy only in every Nth cycle.")
+@click.option(
+    "--min-interval", type=float, metavar="SECONDS", help="Minimum time between two scheduling cycles.  [default: 0.05]"
+)
+@click.option(
+    "--max-in-flight-binds",
+    type=int,
+    metavar="N",
+    help="Maximum number of binds in flight; cycles pause above it.  [default: 2000]",
+)
+@click.option("--connections", type=int, metavar="N", help="Maximum number of concurrent writes.  [default: 32]")
 @click.option(
     "--scheduling-budget",
     type=int,
     metavar="UNITS",
-    help="Maximum cost of one namespace in a scheduling cycle, in units of about a microsecond; 0 for no limit.  "
+    help="Maximum cost of one namespace per scheduling cycle, in units of about one microsecond; 0 means no limit.  "
     "[default: 6000]",
 )
-@click.option("--column-memory", type=int, metavar="MIB", help="For kept scores of nodes, at most.  [default: 256]")
-@click.option("--gang-bind-timeout", type=float, metavar="SECONDS", help="For a gang to be completed.  [default: 60]")
+@click.option("--column-memory", type=int, metavar="MIB", help="Maximum memory for cached node scores.  [default: 256]")
 @click.option(
-    "--leader-elect/--no-leader-elect", default=None, help="Decide only with the lease.  [default: leader-elect]"
+    "--gang-bind-timeout", type=float, metavar="SECONDS", help="Maximum time to bind all pods of a gang.  [default: 60]"
 )
-@click.option("--lease-namespace", metavar="NAME", help="Of the lease; default the service account's or context's.")
-@click.option("--lease-name", metavar="NAME", help="Of the lease.  [default: fairway]")
 @click.option(
-    "--scheduled-events/--no-scheduled-events", default=None, help="An event for each lone pod that is bound."
+    "--leader-elect/--no-leader-elect",
+    default=None,
+    help="Decide only while holding the lease.  [default: leader-elect]",
 )
-@click.option("--record", metavar="DIR", help="Record every cycle there, for `fairway replay`.")
-@click.option("--record-megabytes", type=int, metavar="N", help="Of the recording, at most.  [default: 1024]")
+@click.option(
+    "--lease-namespace",
+    metavar="NAME",
+    help="Namespace of the lease. Defaults to that of the service account or the context.",
+)
+@click.option("--lease-name", metavar="NAME", help="Name of the lease.  [default: fairway]")
+@click.option(
+    "--scheduled-events/--no-scheduled-events",
+    default=None,
+    help="Write a Scheduled event for each bound pod that is not in a gang.",
+)
+@click.option("--record", metavar="DIR", help="Directory to record every cycle in, for `fairway replay`.")
+@click.option(
+    "--record-megabytes", type=int, metavar="N", help="Maximum size of the recording, in MB.  [default: 1024]"
+)
 @click.option(
     "--stall-timeout",
     type=float,
     metavar="SECONDS",
-    help="Warn when work is pending and no cycle has finished for this long.  [default: 30; 0: never]",
+    help="Warn if work is pending and no cycle has finished for this long.  [default: 30; 0: never]",
 )
 @click.option(
     "--unhealthy-after",
     type=float,
     metavar="SECONDS",
-    help="Fail /healthz when work is pending and no cycle has finished for this long.  [default: 300; 0: never]",
+    help="Fail /healthz if work is pending and no cycle has finished for this long.  [default: 300; 0: never]",
 )
-@click.option("--http-address", metavar="HOST:PORT", help="Of health, metrics and /debug.  [default: :10259]")
-@click.option("--feed-socket", metavar="PATH", help="Feed a page in another container there: `fairway web --feed`.")
-@click.option("--web", metavar="HOST:PORT", help="Start a page there; on a loopback address with a token.")
+@click.option(
+    "--http-address", metavar="HOST:PORT", help="Address that serves health, metrics and /debug.  [default: :10259]"
+)
+@click.option(
+    "--feed-socket", metavar="PATH", help="Socket that feeds a page in another process (see `fairway web --feed`)."
+)
+@click.option(
+    "--web", metavar="HOST:PORT", help="Address to serve the web page on. A loopback address is protected by a token."
+)
 @page_options
-@click.option("--report-to", metavar="FILE", help="The kubeconfig of a hub to which free capacity is reported.")
-@click.option("--report-as", metavar="NAME", help="The name of this cluster's ManagedCluster there.")
-@click.option("--report-lifetime", type=float, metavar="SECONDS", help="How long a report counts.  [default: 120]")
+@click.option("--report-to", metavar="FILE", help="Kubeconfig of a hub to report free capacity to.")
+@click.option("--report-as", metavar="NAME", help="Name of this cluster's ManagedCluster on the hub.")
+@click.option("--report-lifetime", type=float, metavar="SECONDS", help="Time until a report expires.  [default: 120]")
 @click.option(
     "--report-scores",
     is_flag=True,
     default=None,
-    help="Also as an AddOnPlacementScore, which OCM's own placement reads.",
+    help="Also report an AddOnPlacementScore, for the placement controller of OCM.",
 )
-@click.option("--log-format", type=click.Choice(["text", "json"]), help="Of lines on standard error.  [default: text]")
-@click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), help="[default: info]")
+@click.option(
+    "--log-format", type=click.Choice(["text", "json"]), help="Format of log lines on standard error.  [default: text]"
+)
+@click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    help="Minimum level of log lines.  [default: info]",
+)
 def command(config: str | None, **flags: Any) -> None:
-    """Schedule a cluster: watch it, decide when something changes, and write what was decided."""
+    """Run the scheduler on a cluster: watch it, decide when something changes, and bind pods."""
     from fairway.errors import InputError
 
     try:

@@ -30,24 +30,38 @@ FRAMES = 0.25
 Examples:
   fairway sandbox                   two teams on a small GPU cluster
   fairway sandbox -f examples/cluster --speed 600
-  fairway sandbox --once            no screen: one moment, and the report
+  fairway sandbox --once            run the demo non-interactively
   fairway apply -f job.yaml         in another terminal; also get, queue"""
 )
 @click.option(
-    "-f", "--file", "files", multiple=True, metavar="FILE", help="Start with these manifests instead of the demo."
+    "-f",
+    "--file",
+    "files",
+    multiple=True,
+    metavar="FILE",
+    help="Manifests to start with instead of the demo. Repeatable.",
 )
 @inputs.strict_option
 @click.option("--speed", type=float, default=60.0, show_default=True, help="Simulated seconds per real second.")
-@inputs.policy_option
-@click.option("--once", is_flag=True, help="Print one moment of the demo and the report of the whole, and exit.")
-@click.option("--out", "folder", metavar="DIR", help="With --once: write the report, its page and the jobs there.")
-@click.option("--state", metavar="FILE", help="The file that keeps its state; default in your state folder.")
-@click.option("--fresh", is_flag=True, help="Delete the saved state and start again.")
+@inputs.policy_option_with("Policy file. Defaults to the saved policy, or else the policy of the demo.")
 @click.option(
-    "--port", type=click.IntRange(0, 65535), metavar="N", help="The port for the other commands; 0 is any free one."
+    "--once", is_flag=True, help="Run the demo once, non-interactively: print a snapshot and the final report."
 )
-@click.option("--allow-actions", is_flag=True, help="Let the page cancel, hold and reprioritise jobs.")
-@click.option("--paranoid", is_flag=True, help="Check every sum and kept column after each cycle; slow.")
+@click.option(
+    "--out", "folder", metavar="DIR", help="With --once: directory for the report, its HTML page and the job list."
+)
+@click.option(
+    "--state", metavar="FILE", help="File to save the state in. Defaults to a file in the user's state directory."
+)
+@click.option("--fresh", is_flag=True, help="Delete the saved state and start over.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    metavar="N",
+    help="Port for the other commands and the page; 0 picks a free one.",
+)
+@click.option("--allow-actions", is_flag=True, help="Allow the page to cancel, hold and reprioritise jobs.")
+@click.option("--paranoid", is_flag=True, help="Verify all totals and cached columns after each cycle (slow).")
 def command(
     files: tuple[str, ...],
     speed: float,
@@ -60,10 +74,10 @@ def command(
     allow_actions: bool,
     paranoid: bool,
 ) -> None:
-    """Run a cluster and the real scheduler in scaled real time, and watch them.
+    """Run an embedded cluster with the real scheduler in scaled real time; no Kubernetes needed.
 
-    Its state is kept in a file; it resumes where it was, even after a kill. From another terminal, apply, delete, get
-    and explain work on it. Ctrl-C stops it.
+    The state is saved to a file, so the sandbox resumes where it stopped, even after a crash. Use apply, delete, get
+    and explain from another terminal. Press Ctrl-C to stop.
     """
     if once:
         if files or state or fresh or port is not None:

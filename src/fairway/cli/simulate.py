@@ -1,4 +1,4 @@
-"""`fairway simulate`: a scenario through time, and what came of it."""
+"""`fairway simulate`: run a scenario through virtual time and report the results."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 def _seed(_: click.Context, __: click.Parameter, given: int | None) -> int | None:
-    """A number of 64 bits; click's own range would be half of the help."""
+    """Checks for 64 bits here: the range of a click.IntRange would fill half of the help line."""
     if given is not None and not -(2**63) <= given < 2**63:
-        raise click.BadParameter(f"{given} is not a whole number of 64 bits")
+        raise click.BadParameter(f"{given} is not a 64-bit integer")
     return given
 
 
@@ -32,25 +32,23 @@ def _seed(_: click.Context, __: click.Parameter, given: int | None) -> int | Non
 Examples:
   fairway simulate examples/scenarios/starving.yaml
   fairway simulate day.yaml --policy new.yaml --out out/   out/report.html
-  fairway simulate day.yaml --assert    a policy test: exits with 1"""
+  fairway simulate day.yaml --assert    exit with 1 if an assertion fails"""
 )
 @click.argument("scenario", metavar="SCENARIO")
-@inputs.policy_option
+@inputs.policy_option_with("Policy file. Defaults to the policy of the scenario, or else the built-in one.")
 @inputs.skip_invalid_option
-@click.option("--out", "folder", metavar="DIR", help="Write the report, the page and the jobs there.")
-@click.option("--seed", type=int, callback=_seed, metavar="N", help="Instead of the scenario's own seed.")
+@click.option("--out", "folder", metavar="DIR", help="Directory for the report, its HTML page and the job list.")
+@click.option("--seed", type=int, callback=_seed, metavar="N", help="Random seed to use instead of the scenario's own.")
 @click.option(
     "--estimate",
     metavar="HOW",
-    help="What backfill takes for run times: requested, user-history, clairvoyant, or a factor of the true ones.",
+    help="Run-time estimates for backfill: requested, user-history, clairvoyant, or a factor of the true run times.",
 )
-@click.option(
-    "--assert", "check", is_flag=True, help="Exit with status 1 if an assertion fails, and print which and when."
-)
-@click.option("--strict", is_flag=True, help="Refuse a trace that has a wrong row.")
-@click.option("--paranoid", is_flag=True, help="Check every sum and kept column after each cycle; slow.")
+@click.option("--assert", "check", is_flag=True, help="Exit with status 1 if an assertion of the scenario fails.")
+@click.option("--strict", is_flag=True, help="Reject a trace that has an invalid row.")
+@click.option("--paranoid", is_flag=True, help="Verify all totals and cached columns after each cycle (slow).")
 @output_option
-@click.option("--record", metavar="DIR", help="Log every cycle's inputs there, for: fairway replay.")
+@click.option("--record", metavar="DIR", help="Directory to record every cycle in, for `fairway replay`.")
 def command(
     scenario: str,
     policy_file: str | None,
@@ -63,10 +61,10 @@ def command(
     output: str,
     record: str | None,
 ) -> None:
-    """Run SCENARIO through virtual time under a policy and report waits, use, fairness and starvation.
+    """Run SCENARIO in virtual time and report wait times, utilisation, fairness and starvation.
 
-    The policy is the one given, else the scenario's own, else the built-in one. Ctrl-C stops the run and
-    leaves a report of what had happened, marked as partial.
+    Without --policy, the scenario's own policy applies, or else the built-in one. Ctrl-C stops the run; the report
+    then covers the time so far and is marked as partial.
     """
     from pathlib import Path
 

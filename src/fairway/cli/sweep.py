@@ -1,4 +1,4 @@
-"""`fairway sweep`: many policies on one scenario, in parallel, as one table."""
+"""`fairway sweep`: one scenario under many policies, in parallel, as one table."""
 
 from __future__ import annotations
 
@@ -23,22 +23,32 @@ Examples:
   fairway sweep day.yaml --set binpack.weight=1,5 --dask tcp://host:8786"""
 )
 @click.argument("scenario", metavar="SCENARIO")
-@inputs.policy_option
+@inputs.policy_option_with("Base policy file. Defaults to the policy of the scenario, or else the built-in one.")
 @click.option(
     "--set",
     "settings",
     multiple=True,
     required=True,
     metavar="PATH=VALUES",
-    help="An argument, as action-or-plugin.argument, and the values to try, separated by commas.",
+    help="Argument of an action or plugin, as NAME.ARGUMENT, and the comma-separated values to try. Repeatable.",
 )
 @click.option(
-    "--seeds", type=click.IntRange(1, 1000), metavar="N", default=1, show_default=True, help="Runs of each combination."
+    "--seeds",
+    type=click.IntRange(1, 1000),
+    metavar="N",
+    default=1,
+    show_default=True,
+    help="Number of seeds per combination.",
 )
 @click.option(
-    "--workers", type=click.IntRange(1, 256), metavar="N", help="Processes to use; default one for each core."
+    "--workers",
+    type=click.IntRange(1, 256),
+    metavar="N",
+    help="Number of worker processes. Defaults to the number of cores.",
 )
-@click.option("--dask", metavar="ADDRESS", help="Run on this Dask cluster instead (extra `sweep`).")
+@click.option(
+    "--dask", metavar="ADDRESS", help="Dask scheduler to run on instead of local processes (needs the extra `sweep`)."
+)
 @output_option
 def command(
     scenario: str,
@@ -49,7 +59,7 @@ def command(
     dask: str | None,
     output: str,
 ) -> None:
-    """Run SCENARIO under every combination of the given settings and print one row for each."""
+    """Run SCENARIO under every combination of settings and print one row per combination."""
     from pathlib import Path
 
     from fairway.cli.simulate import read_policy

@@ -28,7 +28,7 @@ Examples:
 )
 @output_option
 def command(output: str) -> None:
-    """Print the version and the commit that it was built from."""
+    """Print the version and the commit it was built from."""
     commit = commit_of()
     if output == "table":
         echo(version_text(commit))

@@ -1,4 +1,4 @@
-"""`fairway web`: a recorded run as a page, the page of a report, or that of a scheduler in another container."""
+"""`fairway web`: the web page of a recorded run, of a report, or of a live scheduler in another process."""
 
 from __future__ import annotations
 
@@ -19,34 +19,46 @@ REPORTS = ("report.html", "diff.html")
     epilog="""\b
 Examples:
   fairway simulate SCENARIO --record run     record a simulated run
-  fairway web run                            look at it
-  fairway web run --cycle 120                as it was in that cycle
+  fairway web run                            show the recording
+  fairway web run --cycle 120                show it up to cycle 120
   fairway run --record /var/fairway          record a live scheduler
   fairway simulate SCENARIO --out out        write a report
-  fairway web out --open                     look at it
+  fairway web out --open                     show the report
   fairway run --feed-socket /run/fairway/feed.sock    feed a page
   fairway web --feed /run/fairway/feed.sock --web 127.0.0.1:7333"""
 )
 @click.argument("recording", metavar="[RECORDING]", required=False)
-@click.option("--cycle", type=click.IntRange(0), metavar="N", help="Up to this cycle; default all of them.")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="The port; default any free one.")
+@click.option(
+    "--cycle", type=click.IntRange(0), metavar="N", help="Last cycle to show. Defaults to the last one recorded."
+)
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="Port to listen on. Defaults to a free one."
+)
 @click.option("--open", "opens", is_flag=True, help="Open the page in a browser.")
-@click.option("--feed", metavar="PATH", help="Serve the page of a scheduler that feeds this socket (--feed-socket).")
-@click.option("--web", metavar="HOST:PORT", help="With --feed: where to serve it.  [default: 127.0.0.1:7333]")
+@click.option("--feed", metavar="PATH", help="Socket of a live scheduler (its --feed-socket) whose page is served.")
+@click.option(
+    "--web", metavar="HOST:PORT", help="With --feed: address to serve the page on.  [default: 127.0.0.1:7333]"
+)
 @page_options
-@click.option("--kubeconfig", metavar="FILE", help="How to reach the cluster, for --web-access cluster.")
-@click.option("--context", metavar="NAME", help="The context of the kubeconfig; default the current one.")
-@click.option("--hub", metavar="FILE", help="Kubeconfig of a hub, for the view of the fleet.")
-@click.option("--log-format", type=click.Choice(["text", "json"]), help="Of lines on standard error.  [default: text]")
-@click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), help="[default: info]")
+@click.option("--kubeconfig", metavar="FILE", help="Kubeconfig of the cluster, for --web-access cluster.")
+@click.option("--context", metavar="NAME", help="Kubeconfig context. Defaults to the current one.")
+@click.option("--hub", metavar="FILE", help="Kubeconfig of a hub, for the fleet view.")
+@click.option(
+    "--log-format", type=click.Choice(["text", "json"]), help="Format of log lines on standard error.  [default: text]"
+)
+@click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    help="Minimum level of log lines.  [default: info]",
+)
 def command(recording: str | None, cycle: int | None, port: int, opens: bool, feed: str | None, **flags: Any) -> None:
-    """Serve the page of a RECORDING on the loopback address, until Ctrl-C.
+    """Serve the web page of a RECORDING on the loopback address until interrupted.
 
-    Every cycle is decided again, so what the page says of jobs, shares and evictions is what was so. Of a report (a
-    folder of simulate --out or diff --out) the address of its page is printed: it needs no server.
+    Every recorded cycle is decided again, so jobs, shares and evictions are shown as they were. If RECORDING is a
+    report (a directory written by simulate --out or diff --out), its address is printed; a report needs no server.
 
-    With --feed serve the page of a live scheduler, as a process or container of its own: the scheduler writes to a
-    socket and waits for nobody, so that whatever happens to the page leaves scheduling alone.
+    With --feed, serve the page of a live scheduler from a separate process or container. The scheduler never waits
+    for the page, so nothing that happens to the page affects scheduling.
     """
     if feed is not None:
         if recording is not None or cycle is not None:
