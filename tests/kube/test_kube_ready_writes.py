@@ -100,3 +100,112 @@ def test_a_binding_that_waits_for_another_try_holds_nothing_up() -> None:
         await server.queue.stop()
 
     played(story)
+
+
+class HeldServer:
+    """Answers bindings at once, and all else as often as `answer` says."""
+
+    def __init__(self) -> None:
+        self._answers = asyncio.Semaphore(0)
+        self.asked: list[str] = []
+        self.queue = WriteQueue(self.send, workers=32, random=Random(0))
+
+    async def send(self, request: ApiRequest, may_leave: object = None) -> ApiAnswer:
+        self.asked.append(request.path)
+        if request.path != "BIND":
+            await self._answers.acquire()
+        return ApiAnswer(200)
+
+    def answer(self, number: int = 1000) -> None:
+        for _ in range(number):
+            self._answers.release()
+
+    def add(self, rank: WriteRank, namespace: str, number: int) -> None:
+        path = "BIND" if rank is WriteRank.BIND else namespace
+
+        def script() -> Script:
+            answer = yield ApiRequest("POST", path)
+            return plain_ending(answer)
+
+        self.queue.add(QueuedWrite(("Pod", namespace, f"{rank.name}-{number}"), rank, script, lambda ending: None))
+
+
+def test_few_statuses_and_events_are_under_way_while_pods_are_bound() -> None:
+    async def story() -> None:
+        server = HeldServer()
+        server.queue.start()
+        server.add(WriteRank.BIND, "good", 0)
+        await asyncio.sleep(0.02)
+        for number in range(100):
+            server.add(WriteRank.STATUS, "hostile", number)
+            server.add(WriteRank.EVENT, "hostile", number)
+        await asyncio.sleep(0.05)
+        assert server.asked == ["BIND", *["hostile"] * ready_writes.TALKERS]
+        server.add(WriteRank.BIND, "good", 1)
+        await asyncio.sleep(0.05)
+        assert server.asked[-1] == "BIND", "a binding needs no turn"
+        server.answer()
+        assert await server.queue.settle(WriteRank.EVENT, 10)
+        assert len(server.asked) == 202
+        await server.queue.stop()
+
+    played(story)
+
+
+def test_more_are_under_way_where_no_pod_was_bound_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ready_writes, "QUIET", 0.05)
+
+    async def story() -> None:
+        server = HeldServer()
+        server.queue.start()
+        await asyncio.sleep(0)  # the workers wait
+        for number in range(100):
+            server.add(WriteRank.STATUS, "some", number)
+        await asyncio.sleep(0.02)
+        assert len(server.asked) == ready_writes.QUIET_TALKERS
+        server.answer()
+        assert await server.queue.settle(WriteRank.EVENT, 10)
+        assert len(server.asked) == 100
+        await server.queue.stop()
+
+    played(story)
+
+
+def test_many_are_under_way_again_after_the_last_binding(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one that ends, others leave as well as the next."""
+    monkeypatch.setattr(ready_writes, "QUIET", 0.05)
+
+    async def story() -> None:
+        server = HeldServer()
+        server.queue.start()
+        server.add(WriteRank.BIND, "good", 0)
+        await asyncio.sleep(0.01)
+        for number in range(100):
+            server.add(WriteRank.STATUS, "some", number)
+        await asyncio.sleep(0.1)
+        assert len(server.asked) == 1 + ready_writes.TALKERS
+        server.answer(1)
+        await asyncio.sleep(0.05)
+        assert server.queue.in_flight == ready_writes.QUIET_TALKERS
+        server.answer()
+        assert await server.queue.settle(WriteRank.EVENT, 10)
+        await server.queue.stop()
+
+    played(story)
+
+
+def test_namespaces_take_turns_in_statuses() -> None:
+    async def story() -> None:
+        server = HeldServer()
+        server.answer()
+        for number in range(50):
+            server.add(WriteRank.STATUS, "hostile", number)
+        for number in range(2):
+            server.add(WriteRank.STATUS, "good", number)
+        server.queue.start()
+        assert await server.queue.settle(WriteRank.EVENT, 10)
+        assert server.asked[:4] == ["hostile", "good", "hostile", "good"]
+        assert server.asked[4:] == ["hostile"] * 48
+        await server.queue.stop()
+
+    played(story)

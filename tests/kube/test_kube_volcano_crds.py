@@ -64,6 +64,7 @@ def narrower(ours: Any, theirs: Any, path: str) -> Iterator[str]:
 
 KNOWN = {
     "PodGroup.spec.networkTopology.highestTierAllowed: at least 1",  # tiers begin at 1: 0 would be no node at all
+    "PodGroup.spec.subGroupPolicy[].networkTopology.highestTierAllowed: at least 1",
     "PodGroup.status.conditions[].status: required",  # a condition without a status says nothing
     "PodGroup.status.conditions[].type: required",
     "PodGroup.status.conditions[].status: ['False', 'True', 'Unknown']",  # as all conditions of Kubernetes

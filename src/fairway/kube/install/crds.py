@@ -226,6 +226,7 @@ def _pod_group() -> CustomKind:
         del at(schema, "spec")["properties"][name]
     at(schema, "spec.networkTopology")["x-kubernetes-preserve-unknown-fields"] = True
     at(schema, "spec.subGroupPolicy[]")["x-kubernetes-preserve-unknown-fields"] = True
+    at(schema, "spec.subGroupPolicy[].networkTopology")["x-kubernetes-preserve-unknown-fields"] = True
     at(schema, "status.conditions[]")["x-kubernetes-preserve-unknown-fields"] = True
     at(schema, "spec.minTaskMember").update(maxProperties=256)
     _open(schema)

@@ -21,6 +21,8 @@ Call = Callable[[], None]
 HandOver = Callable[[Call], None]
 """Has a call made on the loop's thread."""
 
+SPARE = 0.02
+"""Seconds without anything to do that are worth a rest."""
 _LONGEST_WAIT = 60.0
 TOGETHER = 0.02
 """Seconds in which an event loop hands calls over once at most, while it has many. Decisions are further apart."""
@@ -76,6 +78,8 @@ class LoopThread:
     def __init__(self, clock: Clock | None = None, monotonic: Callable[[], float] = time.monotonic) -> None:
         self.may_decide: Callable[[], bool] = lambda: True
         """While it says no, planned calls wait. Whoever changes the answer to yes hands a call over."""
+        self.rest: Callable[[], None] = lambda: None
+        """Called on the thread when nothing is to be done for `SPARE` seconds."""
         self._clock = SteadyClock(monotonic=monotonic) if clock is None else clock
         self._monotonic = monotonic
         self._inbox: SimpleQueue[Call] = SimpleQueue()
@@ -124,7 +128,10 @@ class LoopThread:
         """Until `stop`."""
         self.ident = get_ident()
         while not self._stopping:
-            self._take_inbox(self._wait())
+            wait = self._wait()
+            if wait >= SPARE and self._inbox.empty():
+                self.rest()
+            self._take_inbox(wait)
             if not self._stopping:
                 self._run_due()
             self._busy_since = None
