@@ -11,6 +11,7 @@
     ├── PrepareError          a claim's devices cannot be made ready on a node; the kubelet gets that as its answer
     ├── ResourceUnderflow     a subtraction would go below zero; names the dimension
     └── InvariantError        the state contradicts itself: an error of Fairway, never of the user
+        └── IllegalMoveError  a task moved between two states that no legal move connects; carries its history
 
 "Does not fit" is never an error: it is a verdict, a value (see scheduler.verdict).
 """
@@ -124,3 +125,16 @@ class ResourceUnderflow(FairwayError):  # noqa: N818 - it reads as what happened
 
 class InvariantError(FairwayError):
     """The kept sums or cross-references disagree with a recomputation. Please report it."""
+
+
+class IllegalMoveError(InvariantError):
+    """A task was moved to a state that cannot follow the one it is in (`fairway.state.jobs.LEGAL_MOVES`)."""
+
+    def __init__(self, task: str, history: Sequence[str], state: str) -> None:
+        super().__init__(f"task {task} cannot become {state}; its last states were {' -> '.join(history)}")
+        self.task = task
+        self.history = tuple(history)
+        self.state = state
+
+    def __reduce__(self) -> tuple[type[IllegalMoveError], tuple[str, tuple[str, ...], str]]:
+        return type(self), (self.task, self.history, self.state)

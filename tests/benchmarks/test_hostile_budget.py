@@ -123,7 +123,7 @@ def test_what_others_are_given_is_the_same_beside_hostile_shapes(kind: str, alon
 def test_an_expression_is_evaluated_once_for_devices_that_agree_in_what_it_reads() -> None:
     texts = [nested("device.driver != 'x'", 1), f'device.attributes["{DEVICE_CLASS}"].uuid != "x"']
     state = state_with(*(thing for n, text in enumerate(texts) for thing in read(claim(f"c{n}", text))), budget=None)
-    answers = state.derived.of(SelectorAnswers, SelectorAnswers)
+    answers = state.derived.get(SelectorAnswers)
     decide(state, POLICY, make.NOW)
     first = answers.evaluations
     assert first == 2 + 1 + 40, "each on nothing; one driver; forty devices of different names"
@@ -208,6 +208,18 @@ def test_all_that_was_put_off_has_its_turn() -> None:
             break
     assert len(bound) == 100
     assert max(per_cycle) < 50
+
+
+def test_what_costs_more_than_the_budget_of_a_cycle_is_placed_all_the_same() -> None:
+    """A look at a pod with a claim costs something for each node with devices and each option: more than two budgets
+    for one option and 800 nodes, or as here for ten options and ten nodes.
+    """
+    options = [{"name": f"o{number}", "deviceClassName": DEVICE_CLASS} for number in range(10)]
+    requests = [{"name": "r", "firstAvailable": options}]
+    claimed = make.made("ResourceClaim", "c", GOOD, spec={"devices": {"requests": requests}})
+    uses = {"resourceClaims": [{"name": "c", "resourceClaimName": "c"}]}
+    state = state_with(claimed, make.pod("device", GOOD, cpu=1, created=0, spec=uses), budget=500)
+    assert any(plan.bindings for plan in cycles(state, 60))
 
 
 def test_many_namespaces_share_the_budget() -> None:

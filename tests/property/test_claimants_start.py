@@ -67,6 +67,8 @@ class Claim:
 class Watched(World):
     """A world that watches what becomes of claims."""
 
+    reasons = False
+
     def __init__(self, objects: list[Any], policy: Any, late: dict[str, int]) -> None:
         super().__init__(
             [thing for thing in objects if not (isinstance(thing, Pod) and _key(thing) in late)], policy=policy

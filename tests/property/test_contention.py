@@ -6,28 +6,34 @@ more important job could run.
 """
 
 from collections import Counter
+from dataclasses import dataclass
 from typing import Any
 
-from hypothesis import HealthCheck, assume, given, note, settings
+from hypothesis import HealthCheck, assume, event, given, note, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from fairway.api.nodes import Node
 from fairway.api.pods import Pod, pod_request
+from fairway.api.policy import Policy
 from fairway.api.scheduling import PodGroup
+from fairway.clock import SECOND
 from fairway.resources.algebra import Resource
-from fairway.scheduler.eviction.budgets import DisruptionBudgets
-from fairway.scheduler.eviction.units import Unit, units_of
+from fairway.scheduler.decide import decide
+from fairway.scheduler.eviction.protections import DisruptionBudgets
+from fairway.scheduler.eviction.victims import Unit, units_of
+from fairway.scheduler.paranoid import check
 from fairway.scheduler.plan import Plan
 from fairway.state.cluster import ClusterState, Deleted, Upserted
 from fairway.state.jobs import ON_NODE, TaskState
 from support.contended import contended, evicting_policies
-from support.contention import acting, cycle, nominated, reserved
+from support.contention import DAY, acting, cycle, nominated, reserved
 from support.effort import examples
 from support.engine import flat, policy, state_of
+from support.objects import BEGIN
 
 some = settings(
-    max_examples=examples(26),
+    max_examples=examples(60),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
 )
@@ -39,6 +45,26 @@ RESERVE = ("reserve", {"starvingJobTimeThreshold": 1, "reservedNodePercent": 60}
 def all_actions(draw: st.DrawFn) -> Any:
     evicting = draw(st.sampled_from((("preempt",), ("reclaim",), ("preempt", "reclaim"), ())))
     return acting("enqueue", RESERVE, "allocate", *evicting, "backfill", drf={"priorityFirst": draw(st.booleans())})
+
+
+@dataclass(frozen=True)
+class Case:
+    """A cluster, and the plan of its first cycle. Several promises are checked on one case: to draw and decide it costs
+    more than to check them.
+    """
+
+    objects: list[Any]
+    policy: Policy
+    state: ClusterState
+    plan: Plan
+    plain: bool = False
+
+
+def decided(objects: list[Any], policy: Policy, *, plain: bool = False) -> Case:
+    state, now = state_of(objects), BEGIN + DAY * SECOND
+    plan = decide(state, policy, now)
+    check(state, policy, now)
+    return Case(objects, policy, state, plan, plain)
 
 
 def over_committed(state: ClusterState, plan: Plan) -> list[str]:
@@ -63,11 +89,8 @@ def over_committed(state: ClusterState, plan: Plan) -> list[str]:
     ]
 
 
-@some
-@given(contended(), all_actions())
-def test_no_node_is_over_committed(objects, policy):
-    state = state_of(objects)
-    plan = cycle(state, policy)
+def no_node_is_over_committed(case: Case) -> None:
+    state, plan = case.state, case.plan
     assert over_committed(state, plan) == []
     promised: dict[str, Counter[int]] = {}
     for entry in plan.reservations:
@@ -109,25 +132,24 @@ def places_without(objects: list[Any], claimant: str, gone: set[str], count: int
     """Whether so many pods of the claimant can be placed with these pods gone, whatever its queue says."""
     left = [thing for thing in objects if not isinstance(thing, Pod) or key_of(thing) not in gone]
     plugins = ("priority", "gang", "predicates", "nodeorder")
-    plan = cycle(state_of(left), policy(actions="allocate", plugins=plugins))
+    plan = decide(state_of(left), policy(actions="allocate", plugins=plugins), BEGIN + DAY * SECOND, reasons=False)
     return sum(binding.job == claimant for binding in plan.bindings) >= count
 
 
-@some
-@given(contended(), evicting_policies())
-def test_no_victim_can_be_spared(objects, policy):
+def no_victim_can_be_spared(case: Case) -> None:
     """Put any unit back, and not all that the claimant is nominated for can be placed: its gang, and the pods above its
     minimum that it claims one by one. Looked at where there is one claimant.
     """
-    state = state_of(objects)
-    plan = cycle(state, policy)
+    state, plan = case.state, case.plan
     claimants = {eviction.for_ for eviction in plan.evictions}
-    assume(len(claimants) == 1)
+    if len(claimants) != 1 or plan.placed:
+        return
     (claimant,) = claimants
-    assume(state.queues[state.tasks[plan.evictions[0].pod].job.queue].capability == {})
-    alone = only_claimant(objects, claimant)
+    if state.queues[state.tasks[plan.evictions[0].pod].job.queue].capability != {}:
+        return
+    event("one claimant, whose victims are counted")
+    alone = only_claimant(case.objects, claimant)
     gone = {eviction.pod for eviction in plan.evictions}
-    assume(not plan.placed)
     note(f"{claimant} evicts {sorted(gone)}")
     count = sum(state.tasks[entry.pod].job.key == claimant for entry in plan.nominations)
     assert places_without(alone, claimant, gone, count)
@@ -138,20 +160,17 @@ def test_no_victim_can_be_spared(objects, policy):
             assert not places_without(alone, claimant, gone - {task.key for task in unit.tasks}, count), unit
 
 
-@some
-@given(contended(), evicting_policies())
-def test_no_victim_can_be_spared_over_the_whole_plan(objects, policy):
+def no_victim_can_be_spared_over_the_whole_plan(case: Case) -> None:
     """However many claimants there are: with one unit back, and all others placed as the plan says, its claimant's
     gang cannot be placed, or the unit has no capacity left where it was. What goes for a limit of a queue, or for a
     job that claims one pod after the other, is left out: see the scenarios.
     """
-    state = state_of(objects)
-    plan = cycle(state, policy)
+    state, plan = case.state, case.plan
     claimants = {eviction.pod: eviction.for_ for eviction in plan.evictions}
-    assume(len(set(claimants.values())) > 1)
-    if any("would exceed" in eviction.reason for eviction in plan.evictions):
+    if len(set(claimants.values())) < 2 or any("would exceed" in eviction.reason for eviction in plan.evictions):
         return
-    priority_first = _drf(policy)["priorityFirst"]
+    event("several claimants, whose victims are counted")
+    priority_first = _drf(case.policy)["priorityFirst"]
     gained = {(state.tasks[entry.pod].job.queue, state.tasks[entry.pod].job.namespace) for entry in plan.nominations}
     jobs = {job.key: job for job in state.jobs()}
     units = victims_of(state, plan)
@@ -172,7 +191,7 @@ def test_no_victim_can_be_spared_over_the_whole_plan(objects, policy):
             continue  # that one was entitled by the share that its namespace has without the unit
         if not any(unit in gang.surplus_units for gang in units):
             back = {task.key for task in unit.tasks}
-            after = after_plan(objects, state, plan, claimant, back)
+            after = after_plan(case.objects, state, plan, claimant, back)
             assert not (fits(after) and places_without(after, claimant, set())), (unit, claimant)
 
 
@@ -209,12 +228,9 @@ def after_plan(objects: list[Any], state: ClusterState, plan: Plan, claimant: st
     return found
 
 
-@some
-@given(contended(), evicting_policies())
-def test_jobs_lose_their_surplus_or_everything(objects, policy):
+def jobs_lose_their_surplus_or_everything(case: Case) -> None:
     """Counted with what the same plan binds: a gang of which members are bound is never evicted below its minimum."""
-    state = state_of(objects)
-    plan = cycle(state, policy)
+    state, plan = case.state, case.plan
     lost = Counter(state.tasks[eviction.pod].job for eviction in plan.evictions)
     bound = Counter(state.tasks[binding.pod].job for binding in plan.bindings)
     for job, count in lost.items():
@@ -223,14 +239,15 @@ def test_jobs_lose_their_surplus_or_everything(objects, policy):
         assert kept == 0 or kept >= min(job.minimum, len(running)), job
 
 
-@some
-@given(contended(), evicting_policies())
-def test_every_eviction_has_a_claimant_that_gets_the_room(objects, policy):
-    """Victims are gone in the next cycle: then every claimant is bound, and no pod came between."""
-    state = state_of(objects)
-    plan = cycle(state, policy)
-    assume(plan.evictions)
-    pods = {key_of(thing): thing for thing in flat(objects) if isinstance(thing, Pod)}
+def every_eviction_has_a_claimant_that_gets_the_room(case: Case) -> None:
+    """Victims are gone in the next cycle: then every claimant is bound, and no pod came between. This carries the plan
+    out, and comes last.
+    """
+    state, plan = case.state, case.plan
+    if not plan.evictions:
+        return
+    event("evictions")
+    pods = {key_of(thing): thing for thing in flat(case.objects) if isinstance(thing, Pod)}
     claimants = {eviction.for_ for eviction in plan.evictions}
     nominees = {entry.pod: entry for entry in plan.nominations}
     assert claimants <= {state.tasks[pod].job.key for pod in nominees}
@@ -241,18 +258,15 @@ def test_every_eviction_has_a_claimant_that_gets_the_room(objects, policy):
         state.apply(Upserted(nominated(pods[pod], entry.node)))  # type: ignore[index]
     for eviction in plan.evictions:
         state.apply(Deleted(pods[eviction.pod]))
-    following = cycle(state, policy)
+    following = cycle(state, case.policy)
     bound = {binding.pod: binding.node for binding in following.bindings}
     assert nominees.keys() <= bound.keys()
     assert over_committed(state, following) == []
 
 
-@some
-@given(contended(), evicting_policies())
-def test_protections_and_budgets_are_kept(objects, policy):
-    state = state_of(objects)
+def protections_and_budgets_are_kept(case: Case) -> None:
+    state, plan = case.state, case.plan
     allowed = DisruptionBudgets(state)
-    plan = cycle(state, policy)
     tasks = [state.tasks[eviction.pod] for eviction in plan.evictions]
     assert allowed.allow(tasks)
     assert len({task.key for task in tasks}) == len(tasks)
@@ -266,11 +280,11 @@ def test_protections_and_budgets_are_kept(objects, policy):
         assert (claimant.queue == task.job.queue) is (eviction.action == "preempt")
 
 
-@some
-@given(contended(), evicting_policies("reclaim"))
-def test_reclaim_leaves_every_queue_its_guarantee_and_takes_within_what_is_deserved(objects, policy):
-    state = state_of(objects)
-    plan = cycle(state, policy)
+def reclaim_leaves_every_queue_its_guarantee_and_takes_within_what_is_deserved(case: Case) -> None:
+    """Where nothing but reclaim evicts."""
+    state, plan = case.state, case.plan
+    if case.policy.action("preempt") is not None:
+        return
     gained: dict[str, Counter[int]] = {}
     lost: dict[str, Counter[int]] = {}
     for eviction in plan.evictions:
@@ -293,16 +307,34 @@ def test_reclaim_leaves_every_queue_its_guarantee_and_takes_within_what_is_deser
             assert name == "pods" or left + amount <= deserved.get(name, 0), (standing.name, name)
 
 
-# -- reservations -------------------------------------------------------------------------------------------------
+EVICTION_PROMISES = (
+    jobs_lose_their_surplus_or_everything,
+    protections_and_budgets_are_kept,
+    reclaim_leaves_every_queue_its_guarantee_and_takes_within_what_is_deserved,
+    no_victim_can_be_spared,
+    no_victim_can_be_spared_over_the_whole_plan,
+    every_eviction_has_a_claimant_that_gets_the_room,
+)
 
 
 @some
-@given(contended(plain=True), all_actions())
-def test_nothing_is_reserved_while_a_more_important_job_could_run(objects, policy):
-    state = state_of(objects)
-    plan = cycle(state, policy)
-    assume(plan.reservations)
-    without = cycle(state_of(objects), acting("enqueue", "allocate", drf=_drf(policy)))
+@given(contended(), evicting_policies())
+def test_evictions_are_needed_and_allowed_and_serve_their_claimants(objects, policy):
+    case = decided(objects, policy)
+    for promise in EVICTION_PROMISES:
+        promise(case)
+
+
+# -- reservations -------------------------------------------------------------------------------------------------
+
+
+def nothing_is_reserved_while_a_more_important_job_could_run(case: Case) -> None:
+    """Looked at where only amounts decide who fits where."""
+    state, plan = case.state, case.plan
+    if not case.plain or not plan.reservations:
+        return
+    event("reservations, nothing but amounts decides")
+    without = decided(case.objects, acting("enqueue", "allocate", drf=_drf(case.policy))).plan
     placed = max((state.tasks[binding.pod].job.priority for binding in without.bindings), default=None)
     for entry in plan.reservations:
         if placed is not None:
@@ -312,6 +344,35 @@ def test_nothing_is_reserved_while_a_more_important_job_could_run(objects, polic
 def _drf(policy: Any) -> dict[str, Any]:
     drf = next(plugin for plugin in policy.plugins() if plugin.name == "drf")
     return {"priorityFirst": drf.arguments.priority_first}
+
+
+def reservations_make_their_jobs_ready_and_keep_to_the_limit(case: Case) -> None:
+    state, plan = case.state, case.plan
+    freed = {entry.pod for entry in plan.nominations}  # for some of a gang pods may be evicted, for others not
+    for name in {entry.job for entry in plan.reservations}:
+        job = next(other for other in state.jobs() if other.key == name)
+        places = {entry.pod for entry in plan.reservations if entry.job == name}
+        places |= freed & {task.key for task in job.tasks}
+        assert job.ready + len(places) >= job.minimum, name
+        assert job.ready < job.minimum, name
+    nodes = {entry.node for entry in plan.reservations}
+    ready = int((state.nodes.ready & state.nodes.schedulable & state.nodes.alive).sum())
+    assert len(nodes) <= -(-ready * 60 // 100)
+
+
+RESERVATION_PROMISES = (
+    no_node_is_over_committed,
+    nothing_is_reserved_while_a_more_important_job_could_run,
+    reservations_make_their_jobs_ready_and_keep_to_the_limit,
+)
+
+
+@some
+@given(st.data(), st.booleans(), all_actions())
+def test_reservations_fit_and_keep_to_their_limits(data, plain, policy):
+    case = decided(data.draw(contended(plain=plain)), policy, plain=plain)
+    for promise in RESERVATION_PROMISES:
+        promise(case)
 
 
 @some
@@ -332,20 +393,3 @@ def test_a_reserved_node_takes_no_new_pod_but_its_own(objects, policy, data):
     assume(not plan.released)
     for entry in [*plan.bindings, *plan.nominations]:
         assert entry.node != node or state.tasks[entry.pod].shape.best_effort, entry  # type: ignore[attr-defined]
-
-
-@some
-@given(contended(), all_actions())
-def test_reservations_make_their_jobs_ready_and_keep_to_the_limit(objects, policy):
-    state = state_of(objects)
-    plan = cycle(state, policy)
-    freed = {entry.pod for entry in plan.nominations}  # for some of a gang pods may be evicted, for others not
-    for name in {entry.job for entry in plan.reservations}:
-        job = next(other for other in state.jobs() if other.key == name)
-        places = {entry.pod for entry in plan.reservations if entry.job == name}
-        places |= freed & {task.key for task in job.tasks}
-        assert job.ready + len(places) >= job.minimum, name
-        assert job.ready < job.minimum, name
-    nodes = {entry.node for entry in plan.reservations}
-    ready = int((state.nodes.ready & state.nodes.schedulable & state.nodes.alive).sum())
-    assert len(nodes) <= -(-ready * 60 // 100)

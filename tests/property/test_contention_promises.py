@@ -4,6 +4,7 @@ within their capability, gangs are whole, the bytes are the same in any order, a
 
 import json
 from collections import Counter
+from random import Random
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
@@ -15,7 +16,7 @@ from fairway.scheduler.verdict import Reason
 from fairway.state.cluster import ClusterState
 from fairway.state.jobs import Task, TaskState
 from support import objects as make
-from support.contended import contended
+from support.contended import SEEDS, contended
 from support.contention import acting, cycle
 from support.effort import examples
 from support.engine import state_of
@@ -74,12 +75,8 @@ def test_no_queue_is_given_more_than_its_capability(objects, policy):
             assert most is None or held[name][dimension] <= most, (name, state.axis.names[dimension])
 
 
-@some
-@given(contended(), policies())
-def test_a_gang_gets_room_for_all_of_it_or_none(objects, policy):
+def a_gang_gets_room_for_all_of_it_or_none(state: ClusterState, plan: Plan) -> None:
     """Whoever is bound is ready then, and whoever is given room that others leave will be ready in it."""
-    state = state_of(objects)
-    plan = cycle(state, policy)
     gone = Counter(state.tasks[eviction.pod].job for eviction in plan.evictions)
     bound = Counter(state.tasks[binding.pod].job for binding in plan.bindings)
     given = Counter(task.job for task in given_room(state, plan).values())
@@ -89,23 +86,24 @@ def test_a_gang_gets_room_for_all_of_it_or_none(objects, policy):
         assert job.ready + count >= job.minimum, job
 
 
-@some
-@given(contended(), policies(), st.randoms(use_true_random=False))
-def test_equal_inputs_give_equal_bytes_in_any_order_and_again(objects, policy, random):
-    state = state_of(objects)
-    first = json.dumps(cycle(state, policy).document())
-    assert json.dumps(cycle(state, policy).document()) == first
-    random.shuffle(objects)
-    assert json.dumps(cycle(state_of(objects), policy).document()) == first
-
-
-@some
-@given(contended(), policies())
-def test_every_job_that_waits_is_told_why(objects, policy):
-    state = state_of(objects)
-    plan = cycle(state, policy)
+def every_job_that_waits_is_told_why(state: ClusterState, plan: Plan) -> None:
     bound = {binding.pod for binding in plan.bindings}
     left = {task.job.key for task in state.tasks.values() if task.state is TaskState.PENDING and task.key not in bound}
     listed = {row.job: row for row in plan.pending}
     assert left <= listed.keys()
     assert all(row.reason in REASONS and row.message for row in plan.pending)
+
+
+@some
+@given(contended(), policies(), SEEDS)
+def test_equal_inputs_give_equal_bytes_in_any_order_and_again(objects, policy, seed):
+    """And the plan keeps the two promises above."""
+    state = state_of(objects)
+    plan = cycle(state, policy)
+    a_gang_gets_room_for_all_of_it_or_none(state, plan)
+    every_job_that_waits_is_told_why(state, plan)
+    first = json.dumps(plan.document())
+    assert json.dumps(cycle(state, policy).document()) == first
+    shuffled = list(objects)
+    Random(seed).shuffle(shuffled)
+    assert json.dumps(cycle(state_of(shuffled), policy).document()) == first

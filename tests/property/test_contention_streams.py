@@ -29,6 +29,8 @@ QUIET = 30
 class Stream(World):
     """A world in which some pods come late and some end, and of which circles are found."""
 
+    reasons = False
+
     def __init__(self, objects: list[Any], policy: Any, late: dict[str, int], ends: dict[str, int]) -> None:
         now = [thing for thing in objects if not isinstance(thing, Pod) or key_of(thing) not in late]
         super().__init__(now, policy=policy)
@@ -166,6 +168,7 @@ def test_no_hold_is_leaked_whatever_happens(objects, evicting, data):
     listed = [(action, {"nominationTimeout": 5}) for action in evicting]
     world = World(objects, policy=acting("enqueue", RESERVE, "allocate", *listed, "backfill"))
     world.grace = data.draw(st.integers(0, 3))
+    world.reasons = data.draw(st.booleans())
     for second in range(24):
         if second in happenings:
             upset(world, objects, *happenings[second])

@@ -3,10 +3,10 @@
 from random import Random
 
 from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from fairway.clock import SECOND
 from fairway.scheduler.decide import decide
+from support.contended import SEEDS
 from support.effort import examples
 from support.engine import state_of
 from support.every_action import clusters, policies
@@ -36,7 +36,7 @@ def test_no_plan_evicts_one_pod_of_a_job_and_binds_another(objects, policy):
 
 
 @some
-@given(clusters(), policies(), st.integers(0, 2**32))
+@given(clusters(), policies(), SEEDS)
 def test_the_evictions_of_a_plan_do_not_depend_on_the_order_of_input(objects, policy, seed):
     shuffled = list(objects)
     Random(seed).shuffle(shuffled)

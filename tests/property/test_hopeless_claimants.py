@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from fairway.api.kinds import ApiObject
 from fairway.api.policy import Policy
 from fairway.scheduler.decide import decide
-from fairway.scheduler.eviction.claimants import Claimants
-from fairway.scheduler.eviction.hopeless import Hopeless
+from fairway.scheduler.eviction.claims import Claimants, Hopeless
 from support import objects as make
 from support.contended import contended, evicting_policies
 from support.contention import DAY, acting, running, waiting, waiting_gang

@@ -16,8 +16,8 @@ from fairway.errors import InputError
 from fairway.scheduler.decide import decide
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.paranoid import check
+from fairway.scheduler.placement.kernel import INFEASIBLE
 from fairway.scheduler.placement.node_view import SINGLES, KeptColumns
-from fairway.scheduler.placement.packed_keys import INFEASIBLE
 from fairway.scheduler.plugins.installed import default_registry
 from fairway.state.cluster import COLUMN_BYTES, ClusterState, Deleted, Event, Upserted
 from support import clusters

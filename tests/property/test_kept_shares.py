@@ -102,15 +102,15 @@ class Slow:
 @given(data=st.data())
 def test_kept_shares_are_those_of_a_new_start(data: st.DataObject) -> None:
     tree, axis = QueueTree(), Axis(("cpu", "memory", "pods"))
-    totals, kept = QueueTotals(tree), KeptShares()
+    totals, kept = QueueTotals(tree, axis), KeptShares()
     cluster = [20_000, 20, 100]
     for _ in range(data.draw(st.integers(1, 8))):
         for _ in range(data.draw(st.integers(0, 3))):
             change(tree, axis, data)
         if data.draw(st.booleans()):
             cluster = [1000 * data.draw(st.integers(0, 40)), data.draw(st.integers(0, 40)), 100]
-        totals.sync(3)
-        kept.sync(totals, 3)
+        totals.sync()
+        kept.read(totals, 3)
         accounts = OpenAccounts(totals, 3, (CPU, MEMORY))
         for name in data.draw(st.lists(st.sampled_from(sorted(totals.totals)), max_size=2)):
             more = ((CPU, data.draw(amounts) * 1000),)
@@ -132,11 +132,11 @@ def test_kept_shares_are_those_of_a_new_start(data: st.DataObject) -> None:
 @given(data=st.data())
 def test_kept_totals_are_those_of_a_new_start(data: st.DataObject) -> None:
     tree, axis = QueueTree(), Axis(("cpu", "memory", "pods"))
-    kept = QueueTotals(tree)
+    kept = QueueTotals(tree, axis)
     for _ in range(data.draw(st.integers(1, 8))):
         for _ in range(data.draw(st.integers(0, 3))):
             change(tree, axis, data)
-        kept.sync(3)
+        kept.sync()
         slow = Slow(tree, {})
         found: dict[str, Any] = {name: (total.allocated, total.requested) for name, total in kept.totals.items()}
         assert found == {

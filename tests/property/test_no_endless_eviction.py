@@ -9,13 +9,13 @@ from random import Random
 from typing import Any
 
 from hypothesis import HealthCheck, given, note, settings
-from hypothesis import strategies as st
 
 from fairway.api.policy import Policy
 from fairway.clock import SECOND
 from fairway.scheduler.decide import decide
 from fairway.scheduler.plan import Plan
 from support.circles import two_resource_cluster
+from support.contended import SEEDS
 from support.contention import acting
 from support.effort import examples
 from support.every_action import clusters, policies
@@ -93,7 +93,7 @@ def test_50_cycles_with_every_action_and_mode_lead_to_no_state_that_was_there_be
 
 
 @many
-@given(st.integers(0, 2**48))
+@given(SEEDS)
 def test_two_resources_invite_no_circle(seed):
     """A GPU pod of low priority and CPU pods of higher priority, beside tenants with CPUs only."""
     random = Random(seed)

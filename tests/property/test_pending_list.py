@@ -8,8 +8,7 @@ from fairway.scheduler.decide import NO_METER, _cycle
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.plan import Pending
 from fairway.scheduler.plugins.installed import default_registry
-from fairway.scheduler.report.pending import pending_jobs
-from fairway.scheduler.report.waiting_jobs import WaitingJobs
+from fairway.scheduler.report.waiting_jobs import WaitingJobs, pending_jobs
 from support import objects as make
 from support.clusters import clusters, policies
 from support.contended import contended, evicting_policies

@@ -17,7 +17,7 @@ from fairway.api.reservations import Reservation
 from fairway.clock import SECOND
 from fairway.drive.objects import bound
 from fairway.scheduler.decide import decide
-from fairway.scheduler.framework.reservations import Reservations
+from fairway.scheduler.framework.reservation_ledger import Reservations
 from fairway.scheduler.plan import Plan
 from fairway.scheduler.reservations.objects import reservation_objects
 from fairway.state.cluster import ClusterState, Deleted, Upserted

@@ -65,7 +65,7 @@ def test_fields_of_volcano_that_have_no_effect_are_named(tmp_path: Any) -> None:
     assert result.code == 0
     assert "queue q: spec.type is not honoured: all queues are alike" in result.err
     assert "queue q: spec.extendClusters is not honoured" in result.err
-    assert "podgroup default/g: spec.subGroupPolicy is not honoured: the job waits; minTaskMember" in result.err
+    assert "podgroup default/g: spec.subGroupPolicy is not honoured: a job waits unless" in result.err
     assert "podgroup default/h: volcano.sh/revocable-zone 'rz1' is not honoured" in result.err
     assert "weight" not in result.err
 

@@ -126,6 +126,18 @@ class TestHard:
         found = plan(cluster(a1=2, a2=2, b1=1), kube("g", 2), kube("h", 2), policy=policy())
         assert sorted(racks(found, "g") + racks(found, "h")) == ["a1", "a2"]
 
+    @pytest.mark.parametrize("mode", ["hard", "soft"])
+    def test_of_domains_that_are_large_enough_the_fullest_is_taken(self, mode: str) -> None:
+        """Though each node could take the whole gang, what is used elsewhere tells the domains apart."""
+        nodes = [
+            node(f"{rack}-n{i}", cpu=16, labels={RACK: rack, ZONE: rack[0]}) for rack in ("a1", "a2") for i in "01"
+        ]
+        used = [pod("r", node="a2-n0", cpu=1)]
+        notes = {f"kueue.x-k8s.io/podset-{'required' if mode == 'hard' else 'preferred'}-topology": RACK}
+        pods = [pod(f"g-{i}", owner="Job/g", cpu=4, annotations=notes) for i in range(2)]
+        found = bound(plan(nodes, used, pods, policy=policy()))
+        assert {place[:2] for place in found.values()} == {"a2"}
+
     def test_a_gang_of_different_pods(self) -> None:
         small = [pod("g-a", group="g", cpu=2), pod("g-b", group="g", cpu=2), pod("g-l", group="g", cpu=4)]
         group = made("PodGroup", "g", "default", spec={"minMember": 3, **HARD})
@@ -323,10 +335,46 @@ class TestWhatCannotBeHonoured:
         return row.message
 
     def test_sub_groups(self):
-        spec = {"subGroupPolicy": [{"name": "workers", "subGroupSize": 2}]}
+        near = {"networkTopology": {"mode": "hard", "highestTierAllowed": 1}}
+        spec = {"subGroupPolicy": [{"name": "workers", "subGroupSize": 2, **near}]}
         assert self.waits(gang("g", 2, spec)) == (
             "spec.subGroupPolicy of its PodGroup is not supported yet; the job waits rather than be placed without it"
         )
+
+    def test_sub_groups_of_a_job_that_starts_with_some_of_its_pods(self):
+        spec = {"subGroupPolicy": [{"name": "workers", "subGroupSize": 2}]}
+        assert self.waits(gang("g", 2, spec), pod("g-9", group="g", cpu=1)) == (
+            "spec.subGroupPolicy of its PodGroup is supported only for jobs that start with all of their pods; the "
+            "minimum of this one is 2 of 3"
+        )
+
+    @pytest.mark.parametrize(
+        ("own", "theirs", "honoured"),
+        [
+            (None, None, True),
+            (("hard", 1), None, True),
+            (("hard", 1), ("hard", 1), True),
+            (("hard", 1), ("hard", 2), True),
+            (("hard", 1), ("hard", None), True),
+            (("hard", 2), ("hard", 1), False),
+            (("hard", None), ("hard", 1), False),
+            (("soft", 1), ("hard", 1), False),
+            (("hard", 1), ("soft", 1), False),
+            (None, ("hard", 1), False),
+        ],
+    )
+    def test_sub_groups_that_the_job_s_own_minimum_and_topology_imply(self, own, theirs, honoured):
+        def said(asked):
+            if asked is None:
+                return {}
+            mode, tier = asked
+            return {"networkTopology": {"mode": mode, **({"highestTierAllowed": tier} if tier else {})}}
+
+        tier = made("HyperNode", "s", spec={"tier": 1, "members": [
+            {"type": "Node", "selector": {"exactMatch": {"name": "n"}}}]})  # fmt: skip
+        spec = {**said(own), "subGroupPolicy": [{"name": "workers", "subGroupSize": 1, **said(theirs)}]}
+        found = plan(node("n", cpu=64), tier, gang("g", 2, spec), policy=policy())
+        assert len(bound(found)) == (2 if honoured else 0)
 
     @pytest.mark.parametrize("name", ["podset-slice-required-topology", "podset-slice-size"])
     def test_slices(self, name):

@@ -448,3 +448,25 @@ def test_gated_pods_claim_nothing():
     _, *gated = gang("g", members=4, cpu=1, gates=["wait"])
     waits = [group("g", minimum=4, resources={"cpu": 4}, phase="Inqueue"), *gated]
     assert phases(plan(node("n", cpu=4), waits, group("h", resources={"cpu": 4})))["h"] == "Inqueue"
+
+
+@pytest.mark.parametrize(
+    ("compatibility", "reason"),
+    [("", "other queues are guaranteed 2 of 2 cpu; the 1 of its minimum would cut into that"), ("volcano", "")],
+)
+def test_for_volcano_s_users_guarantees_are_set_aside_from_whole_nodes(compatibility, reason):
+    """A queue is guaranteed all that pods of other schedulers leave; whole nodes have more than that."""
+    foreign = pod("f", node="n", cpu=14, spec={"schedulerName": "other"})
+    state = engine.state_of(
+        node("n", cpu=16),
+        foreign,
+        queue("guaranteed", guarantee={"cpu": 2}),
+        queue("other"),
+        [group("g", queue="other"), pod("g-0", group="g", cpu=1)],
+        scheduler_names=["fairway"],
+    )
+    said = f"compatibility: {compatibility}\n" if compatibility else ""
+    chosen = read(f"{said}actions: enqueue, allocate\ntiers: [{{plugins: [{{name: gang}}, {{name: proportion}}]}}]")
+    found = engine.decided(state, chosen)
+    assert [entry.pod for entry in found.bindings] == ([] if reason else ["default/g-0"])
+    assert [row.message for row in engine.waiting(found).values()] == ([reason] if reason else [])

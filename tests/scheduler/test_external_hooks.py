@@ -7,7 +7,7 @@ import pytest
 
 from fairway.api.arguments import BackfillArguments
 from fairway.clock import SECOND
-from fairway.scheduler.backfill.hardness import Hardness
+from fairway.scheduler.backfill.planned_starts import Hardness
 from fairway.scheduler.decide import decide
 from fairway.scheduler.framework.hooks import EntitledBy, OrderedBy
 from fairway.scheduler.framework.plugin_set import Registry
@@ -31,7 +31,7 @@ RESERVING = [
 
 
 def registry_with(**hooks: Any) -> Registry:
-    methods = {name: lambda _self, *args, call=call: call(*args) for name, call in hooks.items()}
+    methods = {name: staticmethod(call) for name, call in hooks.items()}
     plugin = type("Odd", (), {"name": "odd", "__init__": lambda self, arguments: None, **methods})
     return Registry(BUILT_IN, [plugin])
 
@@ -54,6 +54,34 @@ def test_it_says_what_queues_deserve():
 
     hooks = {"deserved": lambda: {"a": [4000, 0, 99], "b": [0, 0, 99]}, "allocatable": allocatable}
     assert bound(run(one_node(4), queues, pods, hooks=hooks)) == {"p": "n1"}
+
+
+def test_it_is_told_in_which_pass_idle_capacity_is_lent():
+    """Nothing is allowed within the share: the pod is placed in the second pass, on what is lent."""
+    passes: list[bool] = []
+
+    def allocatable(queue, shape, count, lending):
+        passes.append(lending)
+        return count if lending else 0
+
+    hooks = {"lends": lambda: True, "allocatable": allocatable}
+    assert bound(run(one_node(4), make.pod("p", cpu=1), hooks=hooks)) == {"p": "n1"}
+    assert {*passes} == {False, True}
+
+
+@pytest.mark.parametrize(
+    "allocatable",
+    [
+        lambda queue, shape, count: count,
+        lambda queue, shape, count, /: count,
+        lambda queue, shape, count, *, more=0: count,
+        lambda *arguments: arguments[2],
+        lambda queue, shape, count, lending=None: count if isinstance(lending, bool) else 0,
+    ],
+)
+def test_it_may_leave_lending_out(allocatable):
+    hooks = {"lends": lambda: True, "allocatable": allocatable}
+    assert bound(run(one_node(4), make.pod("p", cpu=1), hooks=hooks)) == {"p": "n1"}
 
 
 def test_it_names_the_limit_that_a_job_waits_for():

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairway.scheduler.plugins.filling import Claim, fill
+from fairway.scheduler.plugins.share_tree import Claim, fill
 from oracles.shares import Share, divide
 
 

@@ -1,11 +1,11 @@
-"""The table of hooks holds together with the protocols and with what checks and combines answers."""
+"""The table of hooks holds together with the protocols and with what checks and combines external_plugins."""
 
 import inspect
 
 import pytest
 
 from fairway.api.hooks import HOOKS, AnswerKind, Combination, OnFailure
-from fairway.scheduler.framework import answers, hooks
+from fairway.scheduler.framework import external_plugins, hooks
 from fairway.scheduler.framework.plugin_set import COMBINERS
 from fairway.scheduler.plugins import BUILT_IN
 
@@ -33,9 +33,9 @@ def test_an_entry_is_complete(hook):
     assert not (hook.flag and hook.follows)
     assert not hook.follows or HOOKS[hook.follows].flag
     assert hook.combination in IN_COLUMNS | set(COMBINERS)
-    assert callable(answers.checker(hook.answer))
+    assert callable(external_plugins.checker(hook.answer))
     if hook.failure is not OnFailure.ALL_HOOKS:
-        assert (answers.stand_in(hook) is None) == (hook.failure is OnFailure.DROPS_OUT)
+        assert (external_plugins.stand_in(hook) is None) == (hook.failure is OnFailure.DROPS_OUT)
 
 
 def test_no_part_of_the_table_is_for_nothing():

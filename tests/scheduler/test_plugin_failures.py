@@ -21,7 +21,7 @@ def boom(*_args):
 
 def plugin(**hooks):
     """A plugin class with these hooks, each a function of the hook's own arguments."""
-    methods = {name: lambda _self, *args, call=call: call(*args) for name, call in hooks.items()}
+    methods = {name: staticmethod(call) for name, call in hooks.items()}
     return type("Odd", (), {"name": "odd", "__init__": lambda self, arguments: None, **methods})
 
 

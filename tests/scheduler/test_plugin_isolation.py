@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 from fairway.scheduler.decide import decide
-from fairway.scheduler.framework.guard import Stopwatch
+from fairway.scheduler.framework.external_plugins import Stopwatch, shown
 from fairway.scheduler.framework.hooks import Check
 from fairway.scheduler.framework.plugin_set import Registry
-from fairway.scheduler.framework.read_only import shown
 from fairway.scheduler.plan import Plan
 from fairway.scheduler.plugins import BUILT_IN
 from fairway.scheduler.verdict import YES

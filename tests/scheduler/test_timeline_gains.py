@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairway.scheduler.backfill.gains import Gains
+from fairway.scheduler.backfill.run_ends import Gains
 from support.effort import examples
 
 DIMENSIONS, NODES = 3, 4

@@ -14,7 +14,7 @@ from fairway.clock import SECOND
 from oracles.eviction import plan_evictions
 from support import engine
 from support import objects as make
-from support.contended import contended, evicting_policies, sometimes
+from support.contended import contended, evicting_policies
 from support.contention import DAY, cycle, running, waiting_gang
 from support.effort import examples
 from support.engine import state_of
@@ -71,7 +71,10 @@ def written_queues(draw: st.DrawFn) -> list[Any]:
 
 
 def _written(draw: st.DrawFn, queue: Queue) -> Queue:
-    deserved = {"cpu": f"{draw(st.integers(0, 12)) * 500}m", **({"memory": "4Gi"} if draw(sometimes) else {})}
+    deserved = {
+        "cpu": f"{draw(st.integers(0, 12)) * 500}m",
+        **({"memory": "4Gi"} if draw(st.integers(0, 3)) == 3 else {}),
+    }
     spec = replace(queue.spec, deserved=deserved, priority=draw(st.integers(0, 1)), capability={})
     return replace(queue, spec=spec)
 

@@ -15,7 +15,7 @@ from fairway.api.scheduling import PodGroup
 from fairway.clock import SECOND
 from fairway.devices.track.ledger import device_ledger
 from fairway.scheduler.decide import decide
-from fairway.scheduler.eviction.index import VictimIndex, victim_index
+from fairway.scheduler.eviction.victims import VictimIndex, victim_index
 from support import objects as make
 from support.contention import DAY, acting, cycle
 from support.devices import asking, device_node, gpu, kind_class, memory_class, resource_class, term

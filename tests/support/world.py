@@ -13,16 +13,25 @@ from fairway.api.pods import Pod, PodStatus
 from fairway.api.policy import Policy
 from fairway.api.scheduling import PodGroup
 from fairway.clock import SECOND, to_datetime
+from fairway.scheduler.decide import decide
+from fairway.scheduler.paranoid import check
 from fairway.scheduler.plan import Plan
 from fairway.scheduler.reservations.objects import reservation_objects
 from fairway.state.cluster import Deleted, Upserted
-from support.contention import NOMINATED_SINCE, cycle
+from support.contention import NOMINATED_SINCE
 from support.engine import flat, state_of
 from support.objects import BEGIN
 
 
 class World:
-    """`runs` are run times in seconds by pod name; a pod without one runs for ever."""
+    """`runs` are run times in seconds by pod name; a pod without one runs for ever.
+
+    The state is checked in full before and after every cycle, except for cycles in which nothing happened: most cycles
+    of a long stream are quiet, and the check costs several times what such a cycle does.
+    """
+
+    reasons = True
+    """Whether plans explain why jobs wait. Most properties do not read the reasons."""
 
     def __init__(self, *objects: Any, policy: Policy, runs: dict[str, int] | None = None) -> None:
         things = flat(objects)
@@ -37,6 +46,8 @@ class World:
         self.evictions: list[tuple[int, str, str]] = []
         self._ends: list[tuple[int, str]] = []
         self._goes: list[tuple[int, str]] = []
+        self._checked = -1
+        self._standing: tuple[Any, Any] = ((), ())
 
     def play(self, until: int) -> None:
         """Every second: those whose time is up leave, then the scheduler decides."""
@@ -46,7 +57,15 @@ class World:
     def step(self, second: int) -> Plan:
         self.now = second
         self.pass_time()
-        plan = cycle(self.state, self.policy, second)
+        now = BEGIN + second * SECOND
+        if self.state.generation != self._checked:
+            check(self.state, self.policy, now)
+        plan = decide(self.state, self.policy, now, reasons=self.reasons)
+        self._checked = self.state.generation
+        standing = (plan.nominations, plan.reservations)
+        if plan.bindings or plan.evictions or plan.released or standing != self._standing:
+            check(self.state, self.policy, now)
+        self._standing = standing
         self.carry_out(plan)
         return plan
 
@@ -91,11 +110,13 @@ class World:
 
     def _write_reservations(self, plan: Plan) -> None:
         wanted = reservation_objects(plan.reservations, plan.overruns)
-        for key, thing in dict(self.state.reservations.objects()).items():
+        standing = dict(self.state.reservations.objects())
+        for key, thing in standing.items():
             if key not in wanted:
                 self.state.apply(Deleted(thing))
-        for thing in wanted.values():
-            self.state.apply(Upserted(thing))
+        for key, thing in wanted.items():
+            if standing.get(key) != thing:
+                self.state.apply(Upserted(thing))
 
     def _write_nominations(self, nominations: dict[str, Any]) -> None:
         for key, pod in list(self.pods.items()):

@@ -82,6 +82,8 @@ class HookEntry:
     follows: str = ""
     in_columns: bool = False
     """Whether its answers go into the columns over nodes that are kept from cycle to cycle."""
+    optional: int = 0
+    """How many of the last arguments an external plugin's method may lack: they were added after the hook."""
 
     @property
     def switch(self) -> str:
@@ -132,13 +134,14 @@ def _verdicts() -> Iterator[HookEntry]:
     )
     yield HookEntry(
         "allocatable",
-        "queue, shape, count",
-        "how many of `count` like tasks the queue may take",
+        "queue, shape, count, lending",
+        "how many of `count` like tasks the queue may take: within what it deserves, or of idle capacity if `lending`",
         AnswerKind.COUNT,
         Combination.LEAST,
         OnFailure.NONE,
         "enableAllocatable",
         ("enabledAllocatable",),
+        optional=1,
     )
     yield HookEntry(
         "enqueueable",

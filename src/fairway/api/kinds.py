@@ -154,7 +154,9 @@ def _scheduling_kinds() -> Iterator[Kind]:
         "type": "all queues are alike",
     }
     yield Kind("Queue", batch, Queue, cluster.check_queue, not_honoured=queue_fields)
-    group_fields = {"subGroupPolicy": "the job waits; minTaskMember gives roles their own minimum"}
+    group_fields = {
+        "subGroupPolicy": "a job waits unless it starts with all of its pods and its own networkTopology implies theirs"
+    }
     yield Kind("PodGroup", batch, PodGroup, cluster.check_pod_group, namespaced=True, not_honoured=group_fields)
     yield Kind("HyperNode", ("topology.volcano.sh/v1alpha1",), HyperNode, check_hyper_node)
     yield Kind("Reservation", ("fairway.dev/v1alpha1",), Reservation, cluster.check_reservation, namespaced=True)

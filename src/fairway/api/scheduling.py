@@ -87,9 +87,12 @@ class TopologyConstraint(ApiStruct, frozen=True):
 
 
 class SubGroupPolicy(ApiStruct, frozen=True):
-    """Volcano's: parts of a group that are placed together. They are read only to say that they are not supported."""
+    """Volcano's: parts of a group that are placed together. Read only to tell whether the group's own minimum and
+    topology imply them.
+    """
 
     name: str = ""
+    network_topology: NetworkTopology | None = None
 
 
 class PodGroupSpec(ApiStruct, frozen=True):

@@ -20,21 +20,28 @@ from fairway.devices.track.ledger import device_ledger
 from fairway.scheduler.actions import ACTIONS
 from fairway.scheduler.eviction.sparing import spare_needless
 from fairway.scheduler.framework.candidates import may_fit
-from fairway.scheduler.framework.guard import PluginDroppedError
+from fairway.scheduler.framework.external_plugins import PluginDroppedError
 from fairway.scheduler.framework.plugin_set import Registry
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.plan import Plan, Sources
 from fairway.scheduler.plugins.installed import default_registry
-from fairway.scheduler.report.order import ConsideredJob, considered
+from fairway.scheduler.report.order_keys import ConsideredJob, considered
 from fairway.scheduler.report.plan_maker import make_plan
-from fairway.scheduler.reservations.resuming import release_incomplete
-from fairway.scheduler.reservations.starving import next_starvation, overdue
-from fairway.scheduler.reservations.unchanged import unchanged
+from fairway.scheduler.reservations.between_cycles import release_incomplete, unchanged
+from fairway.scheduler.reservations.starvation import next_starvation, overdue
 from fairway.state.cluster import ClusterState
+from fairway.state.derived import shortcut
 from fairway.state.snapshot import snapshot_of
 
 MANY = 64
 """Of so many templates of jobs that wait each is looked at."""
+
+QUIET_PLAN = shortcut(
+    "quiet-plan",
+    holds="nothing: a cycle that can be seen to do nothing opens no session",
+    inputs=("snapshot", "waiting jobs", "unchanged-reservations", "policy", "time"),
+    saves="the session of such a cycle",
+)
 
 _UNDERSTOOD = frozenset({"enqueue", "reserve", "allocate", "reclaim", "backfill"})
 """Actions of which is known when they have nothing to do."""
@@ -134,7 +141,8 @@ def decide(
     """
     state.freeze_plan()
     state.compaction.run_if_due()
-    if not reasons:
+    state.derived.begin()
+    if not reasons and QUIET_PLAN not in state.derived.off:
         plan = quiet_plan(state, policy, now)
         if plan is not None:
             return plan
@@ -148,6 +156,7 @@ def consider(
 ) -> list[ConsideredJob]:
     """The jobs that wait after one cycle, in order of consideration, each with the keys that put it there."""
     state.freeze_plan()
+    state.derived.begin()
 
     def ask(dropped: dict[tuple[str, str], str]) -> list[ConsideredJob]:
         session = _cycle(state, policy, now, registry or default_registry(), dropped, NO_METER, explains=True)

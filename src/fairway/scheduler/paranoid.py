@@ -16,12 +16,11 @@ from fairway.api.policy import Policy
 from fairway.clock import Micros
 from fairway.devices.track import invariants as devices
 from fairway.errors import InvariantError
-from fairway.scheduler.framework.guard import PluginDroppedError
+from fairway.scheduler.framework.external_plugins import PluginDroppedError
 from fairway.scheduler.framework.plugin_set import Registry
 from fairway.scheduler.framework.session import Session
-from fairway.scheduler.placement.kernel import Kernel
+from fairway.scheduler.placement.kernel import INFEASIBLE, Kernel
 from fairway.scheduler.placement.node_view import Columns
-from fairway.scheduler.placement.packed_keys import INFEASIBLE
 from fairway.scheduler.plugins.installed import default_registry
 from fairway.state import invariants
 from fairway.state.cluster import ClusterState
@@ -31,6 +30,7 @@ from fairway.state.shapes import Shape
 def check(state: ClusterState, policy: Policy, now: Micros, *, registry: Registry | None = None) -> None:
     """Raise InvariantError at the first thing that contradicts the rest."""
     state.freeze_plan()
+    state.derived.begin()
     invariants.check(state)
     devices.check(state)
     plugins = default_registry() if registry is None else registry

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from fairway.api.arguments import BackfillArguments, ScaledEstimate
 from fairway.api.policy import Policy
 from fairway.clock import SECOND, Micros
-from fairway.scheduler.backfill.known import NO_RUN_TIMES
+from fairway.scheduler.backfill.run_ends import NO_RUN_TIMES
 from fairway.sim.jobs import SimJob
 from fairway.state.annotations import EXPECTED_RUNTIME, TRUE_RUNTIME, USER, parse_runtime
 

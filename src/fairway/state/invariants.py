@@ -15,11 +15,11 @@ import numpy as np
 
 from fairway.errors import InvariantError
 from fairway.state.cluster import ClusterState
+from fairway.state.derived import same
 from fairway.state.jobs import ACCOUNTED, FINISHED, NOWHERE, ON_NODE, READY, WAITING, Job, Task, TaskState, is_valid
 from fairway.state.membership import rank_of
 from fairway.state.queues import Amounts, QueueInfo
 from fairway.state.shapes import Shape
-from fairway.state.snapshot import Snapshot
 from fairway.state.topology import strictest
 from fairway.state.volumes import VolumeUse
 from fairway.state.waiting import ADMITTED_PHASES, EquivalenceClass, GangTemplate, Run, WaitingIndex
@@ -42,14 +42,8 @@ def check(state: ClusterState) -> None:
         _check_waiting,
     ):
         part(state)
-    for part in (_check_shapes, _check_matches, _check_term_columns, _check_term_users, _check_snapshot):
+    for part in (_check_shapes, _check_matches, _check_term_columns, _check_term_users, _check_derived):
         part(state)
-
-
-def same(what: str, kept: Any, recomputed: Any) -> None:
-    """The one comparison: what fails it is named."""
-    if kept != recomputed:
-        raise InvariantError(f"{what}: kept {kept!r}, recomputed {recomputed!r}")
 
 
 def holds(what: str, condition: bool) -> None:
@@ -374,22 +368,9 @@ def _check_term_users(state: ClusterState) -> None:
     same("shapes that repel terms", terms.repelling, {term: dict(keys) for term, keys in repelling.items()})
 
 
-# -- the snapshot -------------------------------------------------------------------------------------------------
+# -- what is kept between cycles -----------------------------------------------------------------------------------
 
 
-def _check_snapshot(state: ClusterState) -> None:
-    kept = state.derived.kept(Snapshot)
-    if kept is None:
-        return
-    kept.sync()
-    fresh = Snapshot(state)
-    fresh.sync()
-    same("the cluster's total", kept.total, fresh.total)
-    alive = fresh.alive
-    for name in ("idle", "percent", "rank"):
-        column, again = getattr(kept, name), getattr(fresh, name)
-        same(f"shape of {name}", column.shape, again.shape)
-        wrong = np.flatnonzero(alive & np.atleast_2d(column != again).any(axis=0))
-        if len(wrong):
-            row = int(wrong[0])
-            same(f"{name} of node {state.nodes.names[row]}", column[..., row].tolist(), again[..., row].tolist())
+def _check_derived(state: ClusterState) -> None:
+    for value in state.derived.values():
+        value.check()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import IntEnum
 from sys import intern
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from fairway.api.meta import OwnerReference
 from fairway.api.pods import Pod
 from fairway.api.reservations import JobKind
 from fairway.clock import Micros, parse_rfc3339
-from fairway.errors import InputError
+from fairway.errors import IllegalMoveError, InputError
 from fairway.resources.columns import Vector
 from fairway.state.annotations import NOMINATED_SINCE
 from fairway.state.membership import NO_HINTS, PodHints, PodRank
@@ -22,21 +22,89 @@ NOWHERE = -1
 """The node row of a task that is on no node."""
 
 
+# How a task moves from state to state. `LEGAL_MOVES` below is this drawing, `TaskLedger.enter` enforces it.
+#
+#     GATED <----------> PENDING          scheduling gates, or a group that holds its pods
+#                         |   ^
+#              reserved,  |   |  released, timed out, or the capacity went elsewhere
+#              nominated  v   |
+#          RESERVED <-> PIPELINED <-> ALLOCATED        all of WAITING: any of the four may become any other
+#                         |
+#                   bound |  ^ the bind was refused (BOUND -> PENDING only)
+#                         v  |
+#                       BOUND -------> RUNNING <------> UNKNOWN      UNKNOWN: its node does not answer
+#                         |               |                |
+#                         +-------+-------+----------------+
+#                                 v
+#                             RELEASING ----> SUCCEEDED, FAILED      these two also without RELEASING; nothing follows
+#
+# From PENDING a pod may also be seen RUNNING or UNKNOWN at once: a watch shows the latest state, not each one. A pod
+# that is deleted while it waits (RELEASING, FAILED) was never on a node.
+#
+# Only moves of one `Task` are held against the table, because those are Fairway's own doing. An object may say
+# anything: a pod whose news fits no legal move is read anew, as another `Task` with a history of its own.
+
+
 class TaskState(IntEnum):
+    """The state of a pod, as the scheduler counts it."""
+
     PENDING = 0
+    """Waits, and has no claim to a node."""
     ALLOCATED = 1
+    """Waits for its gang, with capacity of its own on a node."""
     PIPELINED = 2
+    """Nominated: waits for the capacity of pods that are evicted for it."""
     RESERVED = 3
+    """Waits on a reserved node for pods there to end."""
     BOUND = 4
     RUNNING = 5
     RELEASING = 6
+    """Terminating: uses its node, and no longer counts for its queue."""
     SUCCEEDED = 7
     FAILED = 8
     UNKNOWN = 9
+    """On a node that does not answer."""
     GATED = 10
+    """May not be scheduled yet."""
 
 
 _S = TaskState
+
+_ENDS = frozenset({_S.RELEASING, _S.SUCCEEDED, _S.FAILED})
+_WAITS = frozenset({_S.PENDING, _S.ALLOCATED, _S.PIPELINED, _S.RESERVED})
+_LEAVES_WAITING = _ENDS | {_S.BOUND, _S.GATED}
+
+LEGAL_MOVES: Mapping[TaskState, frozenset[TaskState]] = {
+    _S.GATED: frozenset({_S.PENDING, _S.RELEASING, _S.FAILED}),
+    _S.PENDING: (_WAITS | _LEAVES_WAITING | {_S.RUNNING, _S.UNKNOWN}) - {_S.PENDING},
+    _S.RESERVED: (_WAITS | _LEAVES_WAITING) - {_S.RESERVED},
+    _S.PIPELINED: (_WAITS | _LEAVES_WAITING) - {_S.PIPELINED},
+    _S.ALLOCATED: (_WAITS | _LEAVES_WAITING) - {_S.ALLOCATED},
+    _S.BOUND: _ENDS | {_S.PENDING, _S.RUNNING, _S.UNKNOWN},
+    _S.RUNNING: _ENDS | {_S.UNKNOWN},
+    _S.UNKNOWN: _ENDS | {_S.RUNNING},
+    _S.RELEASING: frozenset({_S.SUCCEEDED, _S.FAILED}),
+    _S.SUCCEEDED: frozenset(),
+    _S.FAILED: frozenset(),
+}
+"""Where a task may go from each state. Staying is no move."""
+
+History = tuple[TaskState, ...]
+
+_HISTORY_LENGTH = 6
+_histories: dict[tuple[History, TaskState], History] = {}
+"""One tuple for all tasks of the same history: there are few, and millions of tasks."""
+
+
+def next_history(key: str, history: History, state: TaskState) -> History:
+    """The history of a task that moves to a state: its last few states. An illegal move raises, with all of them."""
+    if history and state not in LEGAL_MOVES[history[-1]]:
+        raise IllegalMoveError(key, [before.name for before in history], state.name)
+    longer = _histories.get((history, state))
+    if longer is None:
+        longer = _histories[history, state] = (*history, state)[-_HISTORY_LENGTH:]
+    return longer
+
 
 ON_NODE = frozenset({_S.ALLOCATED, _S.BOUND, _S.RUNNING, _S.RELEASING, _S.UNKNOWN})
 """States that take capacity on their node."""
@@ -50,7 +118,7 @@ READY = frozenset({_S.ALLOCATED, _S.BOUND, _S.RUNNING, _S.SUCCEEDED})
 STARTED = ACCOUNTED | READY
 """States that set a job apart from those of its kind that have nothing yet."""
 
-WAITING = frozenset({_S.PENDING, _S.PIPELINED, _S.RESERVED, _S.ALLOCATED})
+WAITING = _WAITS
 """States of a pod that has no binding yet: a new cycle decides about it again."""
 
 RESERVATION_STATES = WAITING - {_S.PENDING}
@@ -131,6 +199,7 @@ class Task:
     __slots__ = (
         "created",
         "hints",
+        "history",
         "job",
         "key",
         "labels",
@@ -176,7 +245,15 @@ class Task:
         self.rank: PodRank | None = None
         """Its order among the pods of its job, if it carries an index."""
         self.state = TaskState.PENDING
+        self.history: History = ()
+        """Its last states, the present one at the end; nothing until it is first counted in."""
         self.node = NOWHERE
+
+    def become(self, state: TaskState) -> None:
+        """Move to a state, or begin there: a scheduler that starts meets pods in all of them."""
+        if state is not self.state or not self.history:
+            self.history = next_history(self.key, self.history, state)
+            self.state = state
 
     def __repr__(self) -> str:
         return f"<Task {self.key} {self.state.name} node={self.node}>"

@@ -25,8 +25,11 @@ class TaskLedger:
         self._marked: dict[Job, None] = {}
 
     def enter(self, task: Task, state: TaskState, node: int) -> None:
-        """Count a task in, in a state and on a node."""
-        task.state, task.node = state, node
+        """Count a task in, in a state and on a node. A state that cannot follow its last one raises: this is the one
+        place at which tasks change state.
+        """
+        task.become(state)
+        task.node = node
         self._count(task, 1)
 
     def leave(self, task: Task) -> None:

@@ -6,8 +6,10 @@ the queues that changed since the last time. When queues come, go or are describ
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from fairway.resources.columns import Axis
+from fairway.state.derived import DerivedValue, Generations, same
 from fairway.state.log import Log
 from fairway.state.queues import Amounts, QueueInfo, QueueTree
 
@@ -28,14 +30,19 @@ class QueueTotal(NamedTuple):
     own_requested: Amounts
 
 
-class QueueTotals:
+class QueueTotals(
+    DerivedValue,
+    name="queue-totals",
+    holds="what each queue with all below it has allocated and requests",
+    inputs=("queues",),
+    saves="adding up all queues, level by level",
+):
     """The totals of one tree of queues."""
 
-    def __init__(self, queues: QueueTree) -> None:
+    def __init__(self, queues: QueueTree, axis: Axis) -> None:
+        super().__init__(queues.changed)
         self._queues = queues
-        self._generation = -1
-        self._dimensions = 0
-        self._read = 0
+        self._axis = axis
         self.totals: dict[str, QueueTotal] = {}
         """By name, in the order of the names."""
         self.top: tuple[str, ...] = ()
@@ -47,17 +54,23 @@ class QueueTotals:
         parents go in a circle: there no queue is below another, and still each counts in the others.
         """
 
-    def sync(self, dimensions: int) -> None:
-        """Bring the totals up to date, with so many resources each."""
-        queues = self._queues
-        names = queues.changed.since(self._read)
-        self._read = queues.changed.end
-        if names is None or queues.generation != self._generation or dimensions != self._dimensions:
-            self._generation, self._dimensions = queues.generation, dimensions
-            self._make()
-            return
+    @classmethod
+    def make(cls, state: Any) -> QueueTotals:
+        return cls(state.queues, state.axis)
+
+    def generations(self) -> Generations:
+        return self._queues.generation, len(self._axis)
+
+    def update(self, names: list[str]) -> None:
         for name in dict.fromkeys(names):
             self._update(self.totals[name])
+
+    def check(self) -> None:
+        self.sync()
+        fresh = QueueTotals(self._queues, self._axis)
+        fresh.sync()
+        same("queues at the top", self.top, fresh.top)
+        same("totals of queues", _without_info(self.totals), _without_info(fresh.totals))
 
     def bottom_up(self) -> list[str]:
         """All queues, each after those below it."""
@@ -67,10 +80,10 @@ class QueueTotals:
             at += 1
         return found[::-1]
 
-    def _make(self) -> None:
+    def rebuild(self) -> None:
         self.layout += 1
         self.changed = Log()
-        queues, zeros = self._queues, [0] * self._dimensions
+        queues, zeros = self._queues, [0] * len(self._axis)
         parents = {queue.name: self._parent(queue.name) for queue in queues}
         below: dict[str, list[str]] = {}
         for name, parent in sorted(parents.items()):
@@ -106,6 +119,10 @@ class QueueTotals:
             return
         for name in total.ancestry:
             self.changed.add(name)
+
+
+def _without_info(totals: dict[str, QueueTotal]) -> dict[str, tuple[object, ...]]:
+    return {name: total[1:] for name, total in totals.items()}
 
 
 def _move(own: Amounts, is_now: Amounts, sums: list[Amounts]) -> bool:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from fairway.api.affinity import Taint
 from fairway.resources.columns import BoolColumn, IntColumn
 from fairway.state.cluster import ClusterState
+from fairway.state.derived import DerivedValue, Generations, same
 from fairway.state.log import RowLog
 
 _MANY = 2
@@ -53,10 +54,18 @@ class _OverNodes:
         return self._max_idle
 
 
-class Snapshot(_OverNodes):
+class Snapshot(
+    _OverNodes,
+    DerivedValue,
+    name="snapshot",
+    holds="what is free on each node, its percentages and rank; the cluster's total",
+    inputs=("nodes", "devices"),
+    saves="reading what is free on every node",
+):
     """Columns over node rows, all of one length; ghosts and free rows are there, but not `alive`."""
 
     def __init__(self, state: ClusterState) -> None:
+        super().__init__(state.nodes.changed, state.nodes.reshaped)
         self.state = state
         self.idle: NDArray[np.int64] = np.zeros((0, 0), dtype=np.int64)
         self.percent: NDArray[np.float64] = np.zeros((0, 0))
@@ -68,9 +77,6 @@ class Snapshot(_OverNodes):
         self.total: list[int] = []
         """Of all ready, schedulable nodes. A policy may leave out some of them: see `total_without`."""
         self._totals: dict[tuple[str, ...], list[int]] = {}
-        self._changed = -1
-        self._reshaped = -1
-        self._rank_epoch = -1
         self._size_generation = -1
         self._written: set[int] = set()
         """Rows that working copies have changed since the last `sync`."""
@@ -82,53 +88,75 @@ class Snapshot(_OverNodes):
         self._written.add(row)
         self.touched.add(row)
 
+    @classmethod
+    def make(cls, state: ClusterState) -> Snapshot:
+        return cls(state)
+
+    def generations(self) -> Generations:
+        nodes = self.state.nodes
+        return len(nodes.axis), len(nodes.names), nodes.ranks.epoch
+
     def sync(self) -> None:
         """Bring everything up to date with the state."""
         self.state.refresh()
         nodes = self.state.nodes
         nodes.reach()
-        shape = (len(nodes.axis), len(nodes.names))
-        if self.idle.shape != shape or self._rank_epoch != nodes.ranks.epoch:
-            self._rebuild(shape)
-        elif self._changed != nodes.changed.end or self._reshaped != nodes.reshaped.end or self._written:
-            self._update()
-        if self._size_generation != nodes.size_generation or len(self.total) != shape[0]:
+        super().sync()
+        if self._written:
+            self._log_written()
+        if self._size_generation != nodes.size_generation or len(self.total) != len(self.idle):
             self._size_generation = nodes.size_generation
             self._add_up()
-        self._changed, self._reshaped = nodes.changed.end, nodes.reshaped.end
-        self._written.clear()
 
-    def _rebuild(self, shape: tuple[int, int]) -> None:
+    def rebuild(self) -> None:
+        nodes = self.state.nodes
+        shape = (len(nodes.axis), len(nodes.names))
         self.layout += 1
         self._max_idle_read = -1
         self.size = shape[1]
         self.idle = np.zeros(shape, dtype=np.int64)
         self.percent = np.zeros(shape)
         self.rank = np.zeros(shape[1], dtype=np.int64)
-        self._rank_epoch = self.state.nodes.ranks.epoch
+        self._written.clear()
         everything = np.arange(shape[1])
         self._resize(everything)
         self._restore(everything)
 
-    def _update(self) -> None:
-        nodes = self.state.nodes
-        reshaped = nodes.reshaped.since(self._reshaped)
+    def update(self, changed: list[int], reshaped: list[int]) -> None:
         for rows, renew, log in (
             (reshaped, self._resize, self.reshaped),
-            (nodes.changed.since(self._changed), self._restore, self.touched),
+            (changed, self._restore, self.touched),
         ):
-            if rows is None or (len(rows) > _FEW and len(rows) * _MANY > self.size):
+            if len(rows) > _FEW and len(rows) * _MANY > self.size:
                 renew(np.arange(self.size))
                 log.add_everything()
             elif rows:
                 renew(np.array(rows, dtype=np.int64))
                 for row in rows:
                     log.add(row)
+
+    def _log_written(self) -> None:
+        """Columns were computed from what working copies said of these rows, and are computed from the state again."""
         if len(self._written) > _FEW and len(self._written) * _MANY > self.size:
             self.touched.add_everything()
         else:
             for row in sorted(self._written):
                 self.touched.add(row)
+        self._written.clear()
+
+    def check(self) -> None:
+        self.sync()
+        fresh = Snapshot(self.state)
+        fresh.sync()
+        same("the cluster's total", self.total, fresh.total)
+        alive = fresh.alive
+        for name in ("idle", "percent", "rank"):
+            column, again = getattr(self, name), getattr(fresh, name)
+            same(f"shape of {name}", column.shape, again.shape)
+            wrong = np.flatnonzero(alive & np.atleast_2d(column != again).any(axis=0))
+            if len(wrong):
+                row = int(wrong[0])
+                same(f"{name} of node {self.names[row]}", column[..., row].tolist(), again[..., row].tolist())
 
     def _resize(self, rows: IntColumn) -> None:
         nodes = self.state.nodes
@@ -264,6 +292,6 @@ def _max_of(idle: NDArray[np.int64]) -> list[int]:
 
 def snapshot_of(state: ClusterState) -> Snapshot:
     """The state's own snapshot, up to date."""
-    snapshot = state.derived.of(Snapshot, lambda: Snapshot(state))
+    snapshot = state.derived.get(Snapshot)
     snapshot.sync()
     return snapshot

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import TypeVar
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from fairway.resources.columns import Axis
 from fairway.state import reader
 from fairway.state.annotations import SHOWN, AnnotationProblems
 from fairway.state.aside import SetAside
+from fairway.state.derived import Derived
 from fairway.state.device_requests import DeviceFacts
 from fairway.state.eviction_records import EvictionRecords
 from fairway.state.history import RunHistory
@@ -26,32 +26,6 @@ from fairway.state.reservations import ReservationObjects
 from fairway.state.topology import HyperNodes
 from fairway.state.volumes import Volumes, VolumeUse
 from fairway.state.waiting import WaitingIndex
-
-T = TypeVar("T")
-
-
-class Derived:
-    """The objects of one state."""
-
-    def __init__(self) -> None:
-        self._kept: dict[type[object], object] = {}
-
-    def of(self, kind: type[T], make: Callable[[], T]) -> T:
-        """The object of a class, made now if there is none."""
-        found = self.kept(kind)
-        if found is None:
-            self._kept[kind] = found = make()
-        return found
-
-    def kept(self, kind: type[T]) -> T | None:
-        """The object of a class, if there is one."""
-        found = self._kept.get(kind)
-        return found if isinstance(found, kind) else None
-
-    def forget(self) -> None:
-        """What is asked for from now on is made again."""
-        self._kept.clear()
-
 
 CPU, MEMORY, PODS = 0, 1, 2
 """The rows that every axis begins with."""
@@ -86,7 +60,8 @@ class ClusterTables:
         """Objects that could not be taken in."""
         self.terms = PodTerms(self.namespaces.labels, self.pods)
         self.waiting = WaitingIndex(self.queues)
-        self.derived = Derived()
+        self.derived = Derived(self)
+        """All that is kept between cycles and can be made again."""
         self.broken_gangs: dict[Job, None] = {}
         """Gangs that have started and have fewer pods than their minimum by now."""
         self.changed_jobs: Log[Job] = Log()

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from fairway.api.meta import ObjectMeta
-from fairway.api.scheduling import PodGroupSpec
+from fairway.api.scheduling import NetworkTopology, PodGroupSpec
 from fairway.api.topology import HyperNode
+from fairway.resources.quantity import INT64_MAX
 
 REQUIRED = "kueue.x-k8s.io/podset-required-topology"
 PREFERRED = "kueue.x-k8s.io/podset-preferred-topology"
@@ -32,12 +33,32 @@ class TopologyRequest(NamedTuple):
     tier_name: str = ""
     not_honoured: str = ""
     """The field or annotation that cannot be honoured: the job waits."""
+    whole: bool = False
+    """Whether the job has sub-groups: they are honoured only where it starts with all of its pods."""
 
 
 def of_group(spec: PodGroupSpec) -> TopologyRequest | None:
     """What a group asks for: constraints of Kubernetes are hard, Volcano says which it means."""
-    if spec.sub_group_policy:
+    own = _own(spec)
+    if not spec.sub_group_policy:
+        return own
+    if not all(_implies(spec.network_topology, policy.network_topology) for policy in spec.sub_group_policy):
         return TopologyRequest(True, not_honoured="spec.subGroupPolicy of its PodGroup")
+    return (own or TopologyRequest(False))._replace(whole=True)
+
+
+def _implies(group: NetworkTopology | None, part: NetworkTopology | None) -> bool:
+    """Whether every part of a group is within what the part asks for once the group is within what it asks for."""
+    if part is None:
+        return True
+    if group is None or part.mode != "hard" or group.mode != "hard":
+        return False
+    if group.highest_tier_name or part.highest_tier_name:
+        return group == part
+    return part.highest_tier_allowed is None or (group.highest_tier_allowed or INT64_MAX) <= part.highest_tier_allowed
+
+
+def _own(spec: PodGroupSpec) -> TopologyRequest | None:
     if spec.topology:
         return TopologyRequest(True, tuple(sorted({constraint.key for constraint in spec.topology})))
     network = spec.network_topology

@@ -6,7 +6,7 @@ from fairway.api.arguments import EvictionArguments
 from fairway.api.policy import Policy
 from fairway.app.explain.model import StopHistory
 from fairway.clock import SECOND, Micros, format_rfc3339
-from fairway.scheduler.eviction.backoff import protection
+from fairway.scheduler.eviction.protections import protection
 from fairway.state.cluster import ClusterState
 from fairway.state.jobs import Job
 

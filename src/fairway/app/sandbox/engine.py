@@ -41,7 +41,7 @@ from fairway.errors import InputError, StoreError
 from fairway.scheduler.decide import decide
 from fairway.scheduler.plan import Plan
 from fairway.scheduler.plugins.installed import default_registry
-from fairway.scheduler.report.device_choice import units
+from fairway.scheduler.report.standings import units
 from fairway.sim.assertions import Evidence
 from fairway.sim.jobs import SimJob
 from fairway.sim.live import LiveCluster

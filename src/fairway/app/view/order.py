@@ -9,7 +9,7 @@ import msgspec
 from fairway.app.explain.situation import Situation
 from fairway.errors import InputError
 from fairway.scheduler.decide import consider
-from fairway.scheduler.report.order import ConsideredJob, KeyPart
+from fairway.scheduler.report.order_keys import ConsideredJob, KeyPart
 
 
 class OrderKey(msgspec.Struct, rename="camel", frozen=True):

@@ -10,6 +10,8 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from fairway.api.classes import ResourceClass
 from fairway.api.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from fairway.api.kinds import ObjectKey
@@ -26,9 +28,11 @@ from fairway.devices.track.columns import DeviceColumns
 from fairway.devices.track.network import NetworkDevices
 from fairway.devices.track.node import NO_CLASSES, ClassUse, NodeDevices, portion_milli
 from fairway.devices.track.occupancy import Occupancy, Plain
+from fairway.errors import InvariantError
 from fairway.resources.columns import Axis, Vector
 from fairway.state.aside import SetAside
 from fairway.state.cluster import ClusterState
+from fairway.state.derived import DerivedValue, same
 from fairway.state.device_requests import CLASS_PREFIX, Changed, DeviceRequests, fact_key
 from fairway.state.jobs import Task
 from fairway.state.shapes import Shape
@@ -40,12 +44,19 @@ _KEPT = 1024
 _PARTS = ("aside", "classes", "_matcher", "_requests", "_locator", "_occupancy")
 
 
-class DeviceLedger:
+class DeviceLedger(
+    DerivedValue,
+    name="devices",
+    holds="all devices, who has them, and what classes could still take on each node",
+    inputs=("nodes", "device objects", "selector-answers"),
+    saves="reading all devices and claims, and matching them with classes",
+):
     """See the module. `nodes` has the rows that have devices. Its parts are made when they are first asked for: where
     no object is about devices there are none.
     """
 
     def __init__(self, state: ClusterState) -> None:
+        super().__init__(state.devices, state.nodes.changed, state.nodes.reshaped)
         self._state = state
         self.nodes: dict[int, NodeDevices] = {}
         self._structures: dict[Hashable, int] = {}
@@ -54,9 +65,7 @@ class DeviceLedger:
         """Rises when what pods ask for may mean something else: classes, claims or templates changed."""
         self.device_generation = 0
         """Rises when there may be other devices."""
-        self._facts: int
-        self._changed: int
-        self._reshaped: int
+        self._renamed = False
         self._forget()
 
     @cached_property
@@ -74,40 +83,72 @@ class DeviceLedger:
     @property
     def enabled(self) -> bool:
         """Whether there is anything by which a pod could ask for devices."""
-        return self._facts >= 0
+        return self._read is not None
+
+    @classmethod
+    def make(cls, state: ClusterState) -> DeviceLedger:
+        return cls(state)
 
     # -- keeping up -------------------------------------------------------------------------------------------
 
     def sync(self) -> None:
         """Bring everything up to date with the state. Costs what changed; nothing where no object is about devices."""
-        facts, nodes = self._state.devices, self._state.nodes
+        facts = self._state.devices
         can_be_asked_for = facts.classes or facts.claims or facts.templates
         if not (can_be_asked_for or facts.device_classes or self.enabled):
             return
         renamed = self.extended.refresh()
         if not (can_be_asked_for or self.extended.served):
-            self._retire()
+            self.retire()
             return
-        changes = facts.since(self._facts) if self.enabled else None
-        changed, reshaped = nodes.changed.since(self._changed), nodes.reshaped.since(self._reshaped)
-        if changes is None or changed is None or reshaped is None:
-            self._retire()
-            self._learn_everything()
-            rebuilt, refilled, reselected = set(range(len(nodes))), set[int](), set[int]()
+        self._renamed = renamed
+        changes = self.new_entries()
+        if changes is None:
+            self.rebuild()
         else:
-            redrawn, reselected, asked_for = self._learn(changes)
-            if renamed:
-                asked_for |= self._reselect()
-                self._renew_resolved()
-            rebuilt = {*reshaped, *redrawn}
-            refilled = {*changed, *asked_for, *self._claimed_rows()}
-            refilled |= {row for row in reselected if nodes.tasks[row]}
+            self.update(*changes)
+        self._read = [log.end for log in self._logs]  # what it has written itself is read, too
+
+    def rebuild(self) -> None:
+        self.retire()
+        self._learn_everything()
+        self._take_in(set(range(len(self._state.nodes))), set(), set())
+
+    def update(self, changes: list[Changed], changed: list[int], reshaped: list[int]) -> None:
+        """Also where nothing was logged: an extended resource may mean devices now."""
+        redrawn, reselected, asked_for = self._learn(changes)
+        if self._renamed:
+            asked_for |= self._reselect()
+            self._renew_resolved()
+        refilled = {*changed, *asked_for, *self._claimed_rows()}
+        refilled |= {row for row in reselected if self._state.nodes.tasks[row]}
+        self._take_in({*reshaped, *redrawn}, refilled, reselected)
+
+    def _take_in(self, rebuilt: set[int], refilled: set[int], reselected: set[int]) -> None:
         rebuilt |= {row for row in refilled if self._is_bare(row)}
         refilled |= rebuilt | self._rebuild(rebuilt)
         refilled = self._occupancy.refill(refilled)
         self.columns.publish(refilled, self.nodes, reselected & set(self.nodes))
         self._prune()
-        self._facts, self._changed, self._reshaped = facts.end, nodes.changed.end, nodes.reshaped.end
+
+    def check(self) -> None:
+        self.sync()
+        nodes, size = self._state.nodes, len(self._state.axis)
+        before = [table.data[:size].copy() for table in (nodes.allocatable, nodes.drawn)]
+        fresh = DeviceLedger(self._state)
+        fresh.sync()
+        same("rows with devices", sorted(self.nodes), sorted(fresh.nodes))
+        for row, node in self.nodes.items():
+            name, other = nodes.names[row], fresh.nodes[row]
+            same(f"users of devices on {name}", sorted(node.allocations), sorted(other.allocations))
+            same(f"classes of devices on {name}", node.selectable_by, other.selectable_by)
+            same(f"what is taken of devices on {name}", node.free.key(), other.free.key())
+        same("classes' sums", dict(self.columns.copy_of_sums()), dict(fresh.columns.copy_of_sums()))
+        same("devices by owner", self.columns.accounts, fresh.columns.accounts)
+        same("resources given as devices", self.columns.contested, fresh.columns.contested)
+        for what, one, table in zip(("has", "gives by class"), before, (nodes.allocatable, nodes.drawn), strict=True):
+            if not np.array_equal(one, table.data[:size]):
+                raise InvariantError(f"what a node {what} of devices: kept amounts differ from recomputed ones")
 
     def _prune(self) -> None:
         """Structures and layouts that no node has any more are forgotten; no session outlasts a change."""
@@ -122,7 +163,7 @@ class DeviceLedger:
     def _forget(self) -> None:
         for part in _PARTS:
             self.__dict__.pop(part, None)
-        self._facts = self._changed = self._reshaped = -1
+        self.stale()
         self._resolved: dict[tuple[DeviceRequests | None, Plain], ResolvedRequests] = {}
         self._selectors: dict[DeviceRequests, list[ByClaim]] = {}
         self._refusals = 0
@@ -144,7 +185,7 @@ class DeviceLedger:
 
     @cached_property
     def _matcher(self) -> ClaimMatcher:
-        answers = self._state.derived.of(SelectorAnswers, SelectorAnswers)
+        answers = self._state.derived.get(SelectorAnswers)
         waits = self._state.namespace_budgets.limit is not None
         return ClaimMatcher(self._state.devices.device_classes, self.classes, answers, waits=waits)
 
@@ -161,7 +202,8 @@ class DeviceLedger:
     def _occupancy(self) -> Occupancy:
         return Occupancy(self._state, self.nodes, self.resolve)
 
-    def _retire(self) -> None:
+    def retire(self) -> None:
+        """Forget everything: no node has devices."""
         if self.enabled:
             rows = set(self.nodes)
             self.nodes.clear()
@@ -461,6 +503,6 @@ def _object_key(kind: type[Any], key: str) -> ObjectKey:
 
 def device_ledger(state: ClusterState) -> DeviceLedger:
     """The state's own ledger, up to date."""
-    ledger = state.derived.of(DeviceLedger, lambda: DeviceLedger(state))
+    ledger = state.derived.get(DeviceLedger)
     ledger.sync()
     return ledger

@@ -10,7 +10,7 @@ from __future__ import annotations
 from fairway.api.arguments import AllocateArguments
 from fairway.api.settings import Arguments
 from fairway.scheduler.backfill.planner import allocate_ahead
-from fairway.scheduler.eviction.stale import evict_stale
+from fairway.scheduler.eviction.evict import evict_stale
 from fairway.scheduler.framework.candidates import best_effort_candidates, candidates
 from fairway.scheduler.framework.decisions import Step
 from fairway.scheduler.framework.job_run import JobRun
@@ -18,7 +18,8 @@ from fairway.scheduler.framework.order import Order
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.jobs.placing import Placer
 from fairway.scheduler.jobs.strict_order import allocate_strictly
-from fairway.scheduler.reservations.resuming import resume
+from fairway.scheduler.placement.kernel import LENDING, PLAIN, Placing
+from fairway.scheduler.reservations.between_cycles import resume
 
 
 def allocate(session: Session, arguments: Arguments) -> None:
@@ -37,16 +38,14 @@ def allocate(session: Session, arguments: Arguments) -> None:
         return
     jobs = candidates(session)
     placer = Placer(session)
-    deferred = _run(session, placer, jobs)
+    deferred = _run(session, placer, jobs, PLAIN)
     if deferred and session.rules.lends():
-        session.rules.lending = True
-        deferred = _run(session, placer, deferred)
-        session.rules.lending = False
+        deferred = _run(session, placer, deferred, LENDING)
     for job in deferred:
         placer.give_up(job, Step.NOT_ALLOWED)
 
 
-def _run(session: Session, placer: Placer, jobs: list[JobRun]) -> list[JobRun]:
+def _run(session: Session, placer: Placer, jobs: list[JobRun], placing: Placing) -> list[JobRun]:
     """One pass; returns the jobs that were not allowed."""
     deferred: list[JobRun] = []
     order = Order(session.order, jobs)
@@ -54,9 +53,9 @@ def _run(session: Session, placer: Placer, jobs: list[JobRun]) -> list[JobRun]:
         job = order.top()
         if session.state.broken_gangs:
             gang = order.broken_before(job)
-            if gang is not None and placer.would_place(job):
+            if gang is not None and placer.would_place(job, placing):
                 job = order.put_first(gang)
-        step = placer.step(job)
+        step = placer.step(job, placing)
         if step is Step.PLACED:
             order.replace_top(*placer.followers(job))
             continue
@@ -74,13 +73,11 @@ def backfill(session: Session, arguments: Arguments) -> None:
     if not jobs:
         return
     placer = Placer(session)
-    session.rules.lending = True
     order = Order(session.order, jobs)
     while order:
         job = order.top()
-        step = placer.step(job)
+        step = placer.step(job, LENDING)
         if step is Step.PLACED:
             order.replace_top(*placer.followers(job))
         else:
             order.replace_top(*placer.give_up(job, step))
-    session.rules.lending = False

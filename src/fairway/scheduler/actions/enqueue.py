@@ -24,7 +24,7 @@ from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.order import Order
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.plugins.sla import waiting_limit
-from fairway.scheduler.reservations.starving import threshold
+from fairway.scheduler.reservations.starvation import threshold
 from fairway.scheduler.verdict import YES, Reason, Verdict
 from fairway.state.jobs import Job, unallocated
 from fairway.state.queues import Amounts, add

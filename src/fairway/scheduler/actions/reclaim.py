@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fairway.api.arguments import EvictionArguments
 from fairway.api.settings import Arguments
+from fairway.scheduler.eviction.claims import Hopeless
+from fairway.scheduler.eviction.entitlement import ReclaimEntitlement
 from fairway.scheduler.eviction.evict import evict_for_claimants
-from fairway.scheduler.eviction.hopeless import Hopeless
-from fairway.scheduler.eviction.reclaiming import ReclaimEntitlement
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.session import Session
 from fairway.state.queues import Amounts

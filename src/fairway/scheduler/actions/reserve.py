@@ -25,14 +25,14 @@ from fairway.scheduler.framework.hooks import Key
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.order import Order
 from fairway.scheduler.framework.policy_parts import PolicyRules
-from fairway.scheduler.framework.reservations import Reservations
+from fairway.scheduler.framework.reservation_ledger import Reservations
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.framework.statement import Statement
 from fairway.scheduler.framework.working_nodes import WorkingNodes
 from fairway.scheduler.jobs.placing import Placer
+from fairway.scheduler.reservations.between_cycles import INCOMPLETE, broken, resume
 from fairway.scheduler.reservations.reserving import Places
-from fairway.scheduler.reservations.resuming import INCOMPLETE, broken, resume
-from fairway.scheduler.reservations.starving import condition_ready, next_starving, starving
+from fairway.scheduler.reservations.starvation import condition_ready, next_starving, starving
 from fairway.state.jobs import Job, Task, TaskState
 
 Steps = list[tuple[Job, list[Task], list[int]]]

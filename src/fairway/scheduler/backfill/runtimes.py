@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from fairway.api.arguments import BackfillArguments, ScaledEstimate
 from fairway.clock import SECOND, Micros
-from fairway.scheduler.framework.system_pods import is_system
+from fairway.scheduler.framework.unevictable import is_system
 from fairway.state.annotations import EXPECTED_RUNTIME, TRUE_RUNTIME, USER, is_never_evicted, parse_runtime
 from fairway.state.cluster import ClusterState
 from fairway.state.jobs import Task

@@ -18,13 +18,12 @@ from numpy.typing import NDArray
 
 from fairway.clock import Micros
 from fairway.resources.columns import BoolColumn, IntColumn
-from fairway.scheduler.backfill.gains import AmountsOverTime, Gains
-from fairway.scheduler.backfill.run_ends import FOREVER, HORIZON, run_ends, stays
+from fairway.scheduler.backfill.run_ends import FOREVER, HORIZON, AmountsOverTime, Gains, run_ends, stays
 from fairway.scheduler.backfill.runtimes import Runtime, Runtimes
 from fairway.scheduler.framework.decisions import Places, PlannedStart
 from fairway.scheduler.framework.job_run import JobRun, TaskRun, grouped
 from fairway.scheduler.framework.session import Session
-from fairway.scheduler.placement.packed_keys import INFEASIBLE
+from fairway.scheduler.placement.kernel import INFEASIBLE
 from fairway.scheduler.placement.pod_rules import one_per_node
 from fairway.scheduler.verdict import Reason
 from fairway.state.jobs import Task, TaskState

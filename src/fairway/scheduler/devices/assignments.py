@@ -20,8 +20,7 @@ from fairway.devices.track.ledger import DeviceLedger
 from fairway.devices.track.node import NodeDevices, SlotAllocation
 from fairway.errors import InvariantError
 from fairway.resources.columns import Vector
-from fairway.scheduler.devices.capacity import CapacityStep, FreeDevices, Moved
-from fairway.scheduler.devices.loss import Losses
+from fairway.scheduler.devices.free_devices import CapacityStep, FreeDevices, Losses, Moved
 from fairway.scheduler.devices.requests import OpenDeviceRequests, PreparedRequest
 from fairway.state.jobs import Task
 from fairway.state.shapes import Shape

@@ -2,21 +2,26 @@
 
 Units are taken until the gang places, then spared in reverse while it still does: none of the result can be spared.
 Everything is tried out on statements, and nothing of it remains.
+
+The set of victims that takes queues the least below what they deserve, found by looking at all sets.
+
+Units are taken in order, so the last one may be larger than what its queue has too much of. Where that takes a queue
+below what it deserves and at most `MOST_UNITS` units could go, every set of them is looked at: gangs whole, within
+budgets and guarantees. Of those that serve the claimant the one is best that takes queues the least below what they
+deserve, then the one that takes the least, then the one of fewest pods, then the first in the order of units.
 """
 
 from __future__ import annotations
 
-from itertools import islice
+from collections.abc import Iterator
+from itertools import combinations, islice
 
 import numpy as np
 
-from fairway.scheduler.eviction.blockers import passes_now
-from fairway.scheduler.eviction.capacity import FitCounts
-from fairway.scheduler.eviction.claim import EvictionClaim, Found, Place
-from fairway.scheduler.eviction.least import MOST_UNITS, least_set
-from fairway.scheduler.eviction.placing import place
+from fairway.scheduler.eviction.claims import EvictionClaim, Found, Place
+from fairway.scheduler.eviction.obstacles import FitCounts, passes_now, place
 from fairway.scheduler.eviction.search import VictimSearch
-from fairway.scheduler.eviction.units import Taken, Unit
+from fairway.scheduler.eviction.victims import Taken, Unit
 from fairway.scheduler.framework.statement import Statement
 
 
@@ -94,9 +99,7 @@ class _Choice:
         found = self._spared() if places else None
         units = sorted(self._taken.units, key=self._claim.index.order_of)
         self._hunt.restore_all()
-        return (
-            None if found is None or not units else Found(units, found, self._limits, self._session.nodes.kernel.domain)
-        )
+        return None if found is None or not units else Found(units, found, self._limits, self._claim.placing)
 
     def _hide_raised(self) -> Statement:
         """Free capacity that the move may not use is hidden while units are taken: they have to make up for it all.
@@ -118,7 +121,7 @@ class _Choice:
         if over and not self._hunt.free(over):
             return False
         while True:
-            _, left = place(self._trial, self._runs)
+            _, left = place(self._trial, self._runs, self._claim.placing)
             before = self._taken.pods
             more = left is not None and self._hunt.make_room(left.shape, left.left)
             self._trial.rollback()
@@ -138,7 +141,7 @@ class _Choice:
                 if unit not in bound and self._spare(unit, fit_counts):
                     bound -= set(unit.surplus_units)
                     again = fit_counts is None  # where rules between pods decide, one that stays may let another stay
-        placed, left = place(self._trial, self._runs)
+        placed, left = place(self._trial, self._runs, self._claim.placing)
         self._trial.rollback()
         return placed if left is None else None
 
@@ -147,7 +150,7 @@ class _Choice:
         shape = self._runs[0].shape
         if len(self._runs) > 1 or passes_now(self._session.nodes, shape) is not None:
             return None
-        fit_counts = FitCounts(self._session.nodes, shape)
+        fit_counts = FitCounts(self._session.nodes, shape, self._claim.placing.domain)
         return fit_counts if fit_counts.counts else None
 
     def _spare(self, unit: Unit, fit_counts: FitCounts | None) -> bool:
@@ -170,6 +173,51 @@ class _Choice:
         return False
 
     def _places(self) -> bool:
-        _, left = place(self._trial, self._runs)
+        _, left = place(self._trial, self._runs, self._claim.placing)
         self._trial.rollback()
         return left is None
+
+
+MOST_UNITS = 10
+
+_Rank = tuple[int, int, int, list[tuple[int, int, int, str]]]
+
+
+def least_set(claim: EvictionClaim, units: list[Unit], most: int) -> Found | None:
+    """The best set that takes queues less than `most` below what they deserve; None if no such set serves."""
+    for _, chosen in sorted(_sets(claim, units, most)):
+        places = _places(claim, chosen)
+        if places is not None:
+            return Found(chosen, places, {}, claim.placing)
+    return None
+
+
+def _sets(claim: EvictionClaim, units: list[Unit], most: int) -> Iterator[tuple[_Rank, list[Unit]]]:
+    ordered = sorted(units, key=claim.index.order_of)
+    for size in range(1, len(ordered) + 1):
+        for combination in combinations(ordered, size):
+            chosen = list(combination)
+            if not _is_whole(claim, chosen) or not claim.budgets.allow([t for unit in chosen for t in unit.tasks]):
+                continue
+            taken = claim.nothing_taken()
+            below = claim.entitlement.below(chosen, taken)
+            if below < most and claim.entitlement.allows_together(taken) and not claim.over_limits(taken):
+                amount = claim.entitlement.amount(taken)
+                yield (below, amount, taken.pods, [claim.index.order_of(unit) for unit in chosen]), chosen
+
+
+def _is_whole(claim: EvictionClaim, chosen: list[Unit]) -> bool:
+    """Whether all surplus pods of the gangs among them go, too."""
+    going = set(chosen)
+    along = [surplus for unit in chosen for surplus in unit.surplus_units]
+    return all(surplus in going or surplus.tasks[0] in claim.session.decisions.evicted for surplus in along)
+
+
+def _places(claim: EvictionClaim, chosen: list[Unit]) -> list[Place] | None:
+    """Where the claimant would be with these gone; None if they are not enough."""
+    trial = claim.session.statement()
+    for unit in chosen:
+        trial.displace(unit.tasks)
+    placed, left = place(trial, claim.runs(), claim.placing)
+    trial.rollback()
+    return placed if left is None else None

@@ -1,4 +1,11 @@
-"""What preempt and reclaim have in common: claimants in the one order, victims, nominations."""
+"""What preempt and reclaim have in common: claimants in the one order, victims, nominations.
+
+A claim that was granted: its victims will go, but have not gone yet.
+
+Until the pods are gone no other job gains their capacity, and what the claimant is nominated for is not lost.
+
+Gangs that have been broken for too long are evicted as a whole, and wait again (spec S5.5).
+"""
 
 from __future__ import annotations
 
@@ -6,31 +13,38 @@ from collections.abc import Callable, Container
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fairway.api.arguments import EvictionArguments
 from fairway.clock import SECOND, format_rfc3339
 from fairway.resources.columns import BoolColumn
 from fairway.scheduler.eviction import choice
-from fairway.scheduler.eviction.backoff import StopProtections
-from fairway.scheduler.eviction.budgets import DisruptionBudgets
-from fairway.scheduler.eviction.claim import EvictionClaim, Found, Settled
-from fairway.scheduler.eviction.claimants import Claimants, claimed_tasks
+from fairway.scheduler.eviction.claims import (
+    Claimants,
+    EvictionClaim,
+    Found,
+    Hopeless,
+    Place,
+    Settled,
+    TerminatingCapacity,
+    claimed_tasks,
+)
 from fairway.scheduler.eviction.entitlement import Entitlement
-from fairway.scheduler.eviction.hopeless import Hopeless
-from fairway.scheduler.eviction.index import VictimIndex, victim_index
-from fairway.scheduler.eviction.settlement import settle
-from fairway.scheduler.eviction.terminating import TerminatingCapacity
-from fairway.scheduler.eviction.units import Unit
+from fairway.scheduler.eviction.protections import DisruptionBudgets, StopProtections
+from fairway.scheduler.eviction.victims import Unit, VictimIndex, units_of, victim_index
+from fairway.scheduler.framework.decisions import Decisions
 from fairway.scheduler.framework.effort import SEARCHING
-from fairway.scheduler.framework.job_run import JobRun
-from fairway.scheduler.framework.lendable import Unevictable
+from fairway.scheduler.framework.job_run import JobRun, broken_since
 from fairway.scheduler.framework.order import Order
 from fairway.scheduler.framework.session import Session
+from fairway.scheduler.framework.statement import Statement
+from fairway.scheduler.framework.unevictable import Unevictable
+from fairway.scheduler.framework.working_nodes import WorkingNodes
 from fairway.scheduler.plan import Eviction
-from fairway.scheduler.reservations.resuming import resume
+from fairway.scheduler.reservations.between_cycles import resume
 from fairway.scheduler.topology.domains import Domains
 from fairway.scheduler.verdict import Reason, Verdict
-from fairway.state.jobs import Task, TaskState
+from fairway.state.jobs import Job, Task, TaskState
 from fairway.state.queues import Amounts, add
 
 EntitlementFor = Callable[[JobRun, Amounts], Entitlement | None]
@@ -138,9 +152,7 @@ class _Evictor:
             return choice.find_victims(claim)
         best: Found | None = None
         for domain in Domains(session, claim.job, claims=True).all():
-            session.nodes.kernel.domain = domain.mask
-            found = choice.find_victims(claim)
-            session.nodes.kernel.domain = None
+            found = choice.find_victims(claim.within(domain.mask))
             if found is not None and (best is None or _cost(claim, found) < _cost(claim, best)):
                 best = found
         return best
@@ -264,7 +276,7 @@ class _Evictor:
         settle(session.nodes, session.decisions, session.statement(), terminating, found.units, found.places)
         session.reservations.nominate(claim.job, found.places)
         session.outcomes.jobs[claim.job] = None
-        session.decisions.settled.append(Settled(claim, list(found.units), found.domain))
+        session.decisions.settled.append(Settled(claim, list(found.units), found.placing))
 
 
 def _cost(claim: EvictionClaim, found: Found) -> tuple[int, int, int]:
@@ -289,3 +301,74 @@ def charge_off(session: Session, unit: Unit, sign: int = 1) -> None:
         for vector in (task.shape.vector, session.nodes.devices.kinds(task)):
             queue.charge(vector, -sign)
             add(account.allocated, vector, -sign)
+
+
+def settle(
+    nodes: WorkingNodes,
+    decisions: Decisions,
+    statement: Statement,
+    terminating: TerminatingCapacity,
+    units: list[Unit],
+    places: list[Place],
+) -> None:
+    """Write down the world without the victims and with the claimant, and keep of it what is lost to others."""
+    before = _RowsBefore(nodes)
+    before.note(terminating.rows)
+    terminating.lend(statement)
+    victims = [task for unit in units for task in unit.tasks]
+    for task in victims:
+        before.note([task.node])
+        statement.displace([task])
+    for task, row in places:
+        before.note([row])
+        statement.occupy(task.shape, [task], [row])
+    statement.commit()
+    snapshot = nodes.snapshot
+    for row, amounts in before.amounts.items():
+        snapshot.write(row)
+        np.minimum(snapshot.idle[:, row], amounts, out=snapshot.idle[:, row])
+        decisions.note_settled(row, amounts - snapshot.idle[:, row])
+    for task in victims:
+        nodes.pods.displace(task, snapshot.size, 1)
+    nodes.devices.settle(victims, [task for task, _ in places])
+
+
+class _RowsBefore:
+    """What rows had free before they were first written to."""
+
+    def __init__(self, nodes: WorkingNodes) -> None:
+        self._snapshot = nodes.snapshot
+        self.amounts: dict[int, NDArray[np.int64]] = {}
+
+    def note(self, rows: list[int]) -> None:
+        for row in rows:
+            if row not in self.amounts:
+                self.amounts[row] = self._snapshot.idle[:, row].copy()
+
+
+def evict_stale(session: Session, timeout: int) -> None:
+    """Protections and disruption budgets hold for them as for other victims."""
+    budgets = DisruptionBudgets(session.state)
+    for job in sorted(session.state.broken_gangs, key=lambda job: job.order):
+        since = broken_since(job, session.now)
+        if since is None:
+            continue
+        stale = since + timeout * SECOND + 1
+        if session.now < stale:
+            session.decisions.rechecks.append(stale)
+        else:
+            _evict(session, job, budgets, f"its gang has been below its minimum for more than {timeout} s")
+
+
+def _evict(session: Session, job: Job, budgets: DisruptionBudgets, reason: str) -> None:
+    units = units_of(job)
+    tasks = sorted((task for unit in units for task in unit.tasks), key=lambda task: task.key)
+    if any(unit.protected or unit.system for unit in units) or not budgets.allow(tasks):
+        return
+    budgets.spend(tasks)
+    names = session.nodes.snapshot.names
+    for unit in units:
+        charge_off(session, unit)
+    for task in tasks:
+        session.decisions.evicted.add(task)
+        session.decisions.evictions.append(Eviction(task.key, names[task.node], job.key, "allocate", reason))

@@ -1,6 +1,8 @@
 """Which jobs an action has to look at, each equivalence class represented by its first.
 
 A template whose tasks fit nowhere keeps all its classes out at once, however many jobs are in them.
+
+Jobs that were evicted for outliving their expected run time, and the jobs that they come after (spec S8.8).
 """
 
 from __future__ import annotations
@@ -10,10 +12,13 @@ from itertools import chain
 
 from fairway.api.scheduling import MAX_QUEUE_DEPTH
 from fairway.scheduler.framework.job_run import JobRun, gates_of
+from fairway.scheduler.framework.reservation_ledger import shapes_of
 from fairway.scheduler.framework.session import Session
-from fairway.scheduler.framework.standing import shapes_of
 from fairway.scheduler.placement.kernel import Kernel
 from fairway.scheduler.verdict import YES, Reason, Verdict, held_by_group
+from fairway.state.cluster import ClusterState
+from fairway.state.derived import DerivedValue, Generations, same
+from fairway.state.jobs import Job
 from fairway.state.queues import ROOT_QUEUE, QueueTree
 from fairway.state.shapes import Shape
 from fairway.state.topology import TopologyRequest
@@ -34,7 +39,7 @@ def admission(session: Session, job: JobRun) -> Verdict:
     if not job.job.is_made:
         return Verdict(False, Reason.NOT_ENQUEUED, detail=f"its PodGroup {job.key} does not exist")
     if job.job.topology is not None:
-        verdict = _topology_verdict(session, job.job.topology)
+        verdict = _topology_verdict(session, job, job.job.topology)
         if not verdict.ok:
             return verdict
     verdict = session.rules.job_valid(job)
@@ -46,11 +51,19 @@ def admission(session: Session, job: JobRun) -> Verdict:
     return refused.get(job.job, YES) if job.job_class is None else refused.get(job.job_class, refused.get(job.job, YES))
 
 
-def _topology_verdict(session: Session, request: TopologyRequest) -> Verdict:
+def _topology_verdict(session: Session, job: JobRun, request: TopologyRequest) -> Verdict:
     """A job that asks for what cannot be given waits: placed anywhere, it would run without what it needs."""
     if request.not_honoured:
         why = f"{request.not_honoured} is not supported yet; the job waits rather than be placed without it"
         return Verdict(False, Reason.TOPOLOGY_NOT_SUPPORTED, detail=why)
+    if request.whole:
+        pods = job.job.ready + sum(run.size for run in job.template.runs)
+        if pods > job.minimum:
+            why = (
+                f"spec.subGroupPolicy of its PodGroup is supported only for jobs that start with all of their pods; "
+                f"the minimum of this one is {job.minimum} of {pods}"
+            )
+            return Verdict(False, Reason.TOPOLOGY_NOT_SUPPORTED, detail=why)
     if request.tier_name and session.state.hyper_nodes.tier_named(request.tier_name) is None:
         why = f"no HyperNode has the tierName {request.tier_name!r} that its networkTopology.highestTierName names"
         return Verdict(False, Reason.TOPOLOGY_NOT_SUPPORTED, detail=why)
@@ -73,16 +86,33 @@ def is_let_in(session: Session, job: JobRun) -> bool:
     )
 
 
-class QueueVerdicts:
+class QueueVerdicts(
+    DerivedValue,
+    name="queue-verdicts",
+    holds="whether jobs of a queue may be placed, by name, once asked for",
+    inputs=("queues",),
+    saves="the way up the tree for every queue in which a job waits",
+):
     """Whether jobs of a queue may be placed, by name, once asked for: so long as queues stay as they are described."""
 
-    def __init__(self) -> None:
-        self._generation = -1
+    def __init__(self, queues: QueueTree) -> None:
+        super().__init__()
+        self._queues = queues
         self.known: dict[str, Verdict] = {}
 
-    def sync(self, generation: int) -> None:
-        if self._generation != generation:
-            self._generation, self.known = generation, {}
+    @classmethod
+    def make(cls, state: ClusterState) -> QueueVerdicts:
+        return cls(state.queues)
+
+    def generations(self) -> Generations:
+        return (self._queues.generation,)
+
+    def rebuild(self) -> None:
+        self.known = {}
+
+    def check(self) -> None:
+        self.sync()
+        same("verdicts of queues", self.known, {name: _queue_verdict(self._queues, name) for name in self.known})
 
 
 def queue_verdict(session: Session, name: str) -> Verdict:
@@ -91,8 +121,8 @@ def queue_verdict(session: Session, name: str) -> Verdict:
     if found is not None:
         return found
     queues = session.state.queues
-    kept = session.state.derived.of(QueueVerdicts, QueueVerdicts)
-    kept.sync(queues.generation)
+    kept = session.state.derived.get(QueueVerdicts)
+    kept.sync()
     verdict = kept.known.get(name)
     if verdict is None:
         verdict = kept.known[name] = _queue_verdict(queues, name)
@@ -164,7 +194,7 @@ def candidates(session: Session) -> list[JobRun]:
     either, which ties between namespaces look at.
     """
     parking = session.nodes.kernel.parking
-    parking.sync(session.state.waiting, session.nodes.snapshot, session.nodes.kernel.reserved)
+    parking.look(session.state.waiting, session.nodes.snapshot, session.nodes.kernel.reserved)
     found: list[JobRun] = []
     started: list[tuple[GangTemplate, PendingJob]] = []
     for template in _in_turn(session, list(parking.active)):
@@ -391,3 +421,18 @@ def _admitted(session: Session, jobs: Iterable[JobRun]) -> Iterator[JobRun]:
             session.outcomes.classes[job.job_class] = verdict
         else:
             session.outcomes.jobs[job] = verdict
+
+
+def comes_after(session: Session, job: Job) -> Job | None:
+    """The job that this one was evicted for, if it has not started yet; None if there is none."""
+    if job.overrun is None or job.overrun.after is None:
+        return None
+    claimant = session.state.job_of(*job.overrun.after)
+    if (
+        claimant is None
+        or claimant is job
+        or claimant.ready >= claimant.minimum
+        or claimant in session.decisions.bound_jobs()
+    ):
+        return None
+    return claimant

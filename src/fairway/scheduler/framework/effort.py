@@ -48,6 +48,8 @@ class Effort:
         self._nodes = nodes
         self._costs: dict[Shape, int] = {}
         self._admitted: set[GangTemplate] = set()
+        self._stepped: set[tuple[str, int]] = set()
+        """Namespaces that had a step in this cycle, by what such a step costs."""
         self.verdicts: dict[GangTemplate, Verdict] = {}
         """Templates that wait for a later cycle, and what is said of them."""
 
@@ -93,12 +95,14 @@ class Effort:
 
     def affords(self, job: JobRun, times: int = 1) -> bool:
         """Charge one more step of a job, as so many looks; False if it has to wait for a later cycle. Whatever was
-        looked at is to be placed too, so steps may take as much again.
+        looked at is to be placed too, so steps may take as much again. The first step of each kind is always taken: one
+        that costs more than that would otherwise never be.
         """
-        purse = self._budget.purse(job.namespace)
-        if purse.left <= -self._budget.part:
+        purse, kind = self._budget.purse(job.namespace), (job.namespace, times)
+        if purse.left <= -self._budget.part and kind in self._stepped:
             self.put_off(job.template, job.namespace)
             return False
+        self._stepped.add(kind)
         purse.spend(times * (self.cost(job.runs[0].shape) if job.runs else PLAIN))
         return True
 

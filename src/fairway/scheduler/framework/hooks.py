@@ -121,9 +121,11 @@ class Overused(Protocol):
 
 
 class Allocatable(Protocol):
-    """How many of `count` like tasks the queue may take now; the least answer counts."""
+    """How many of `count` like tasks the queue may take now; the least answer counts. With `lending` idle capacity is
+    lent, and what the queue deserves is no limit. An external plugin may leave that argument out.
+    """
 
-    def allocatable(self, queue: QueueAccount, shape: Shape, count: int) -> int: ...
+    def allocatable(self, queue: QueueAccount, shape: Shape, count: int, lending: bool) -> int: ...
 
 
 class Enqueueable(Protocol):

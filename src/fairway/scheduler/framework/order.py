@@ -17,9 +17,8 @@ from heapq import heapify, heappop, heappush, heapreplace
 from typing import Any, Protocol
 
 from fairway.scheduler.framework.accounts import NamespaceAccount, QueueAccount
-from fairway.scheduler.framework.broken import is_repaired_by, missing_of
 from fairway.scheduler.framework.hooks import Key
-from fairway.scheduler.framework.job_run import JobRun
+from fairway.scheduler.framework.job_run import JobRun, is_repaired_by, missing_of
 from fairway.scheduler.framework.plugin_set import PluginSet
 
 

@@ -21,10 +21,11 @@ from fairway.api.hooks import COLUMN_HOOKS, HOOKS, Combination
 from fairway.api.policy import PluginConfig, Policy
 from fairway.api.settings import Arguments
 from fairway.errors import InputError
-from fairway.scheduler.framework.guard import Failures, Stopwatch, guarded, has
+from fairway.scheduler.framework.accounts import QueueAccount
+from fairway.scheduler.framework.external_plugins import Failures, Stopwatch, guarded, has, shown
 from fairway.scheduler.framework.hooks import Key
-from fairway.scheduler.framework.read_only import shown
 from fairway.scheduler.verdict import STAGE, YES, Reason, Verdict
+from fairway.state.shapes import Shape
 
 Hooks = Sequence[Callable[..., Any]]
 
@@ -78,25 +79,24 @@ def _all(hooks: Hooks) -> Callable[..., bool]:
 
 
 def _least(hooks: Hooks) -> Callable[..., int]:
-    """The last argument is what was asked for; each plugin is asked for what those before it left. Of one plugin the
-    answer is held against the number once more: an external one may give a larger one.
+    """The hook `allocatable`: each plugin is asked for what those before it left. Of one plugin the answer is held
+    against the number once more: an external one may give a larger one.
     """
     if len(hooks) == 1:
         only = hooks[0]
 
-        def ask_one(*arguments: Any) -> int:
-            found, count = only(*arguments), arguments[-1]
+        def ask_one(queue: QueueAccount, shape: Shape, count: int, lending: bool) -> int:
+            found = only(queue, shape, count, lending)
             return int(found if found < count else count)
 
         return ask_one
 
-    def ask(*arguments: Any) -> int:
-        *about, count = arguments
+    def ask(queue: QueueAccount, shape: Shape, count: int, lending: bool) -> int:
         for hook in hooks:
-            count = min(count, hook(*about, count))
+            count = min(count, hook(queue, shape, count, lending))
         return int(count)
 
-    return (lambda *arguments: arguments[-1]) if not hooks else ask
+    return ask
 
 
 def _each_allows(hooks: Hooks) -> Callable[..., Verdict]:

@@ -25,25 +25,23 @@ from fairway.scheduler.placement.kernel import NodeHooks
 from fairway.scheduler.placement.node_view import NodeView
 from fairway.scheduler.verdict import YES, Reason, Verdict
 from fairway.state.cluster import ClusterState
+from fairway.state.derived import DerivedValue
 from fairway.state.queues import Amounts
 from fairway.state.shapes import Shape
 
 
 class PolicyRules:
-    """What the policy allows: the verdicts of its plugins, combined as the table of hooks says. `lending` says whether
-    idle capacity is being lent: then deserved shares do not limit.
-    """
+    """What the policy allows: the verdicts of its plugins, combined as the table of hooks says."""
 
     def __init__(self, plugins: PluginSet) -> None:
         combined = plugins.combined
-        self.lending = False
         self._plugins = plugins
         self._external_overused = plugins.external("overused")
         self._allocatable = combined("allocatable")
-        self.allocatable: Callable[[QueueAccount, Shape, int], int] = (
+        self.allocatable: Callable[[QueueAccount, Shape, int, bool], int] = (
             self._unless_overused if self._external_overused else self._allocatable
         )
-        """How many of some like tasks the queue may take."""
+        """How many of some like tasks the queue may take; the last argument is `Placing.lending`."""
         self._not_allowed = combined("not_allowed")
         self.overused: Callable[[QueueAccount], bool] = combined("overused")
         self.enqueueable: Callable[[JobRun], Verdict] = combined("enqueueable")
@@ -54,10 +52,10 @@ class PolicyRules:
         """Whether idle capacity goes to other queues than those that deserve it."""
         self.on_allocate: Callable[[JobRun, Shape, int], None] = combined("on_allocate")
 
-    def _unless_overused(self, queue: QueueAccount, shape: Shape, count: int) -> int:
-        if not self.lending and any(overused(queue) for overused in self._external_overused):
+    def _unless_overused(self, queue: QueueAccount, shape: Shape, count: int, lending: bool) -> int:
+        if not lending and any(overused(queue) for overused in self._external_overused):
             return 0
-        return int(self._allocatable(queue, shape, count))
+        return int(self._allocatable(queue, shape, count, lending))
 
     def not_allowed(self, job: JobRun) -> Verdict:
         """Why the queue may not take the job's next step, as things stand; `YES` if by now it may."""
@@ -105,19 +103,24 @@ KEPT = 2
 """A session that tries something out on another one needs two at a time."""
 
 
-class SpareParts:
+class SpareParts(
+    DerivedValue,
+    name="plugins",
+    holds="the policy's plugins and their combined hooks, while no session has them",
+    inputs=("policy", "registry of plugins"),
+    saves="making the plugins and combining their hooks",
+):
     """The parts that a state keeps: those of one policy, while no session has them."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._spare: list[PolicyParts] = []
 
     def take(self, policy: Policy, registry: Registry, dropped: Dropped) -> PolicyParts:
         spare = self._spare
         if dropped or not spare or spare[-1].policy is not policy or spare[-1].registry is not registry:
             return PolicyParts(policy, registry, dropped)
-        parts = spare.pop()
-        parts.rules.lending = False
-        return parts
+        return spare.pop()
 
     def give_back(self, parts: PolicyParts) -> None:
         if parts.shareable:
@@ -126,7 +129,7 @@ class SpareParts:
 
 
 def spare_parts(state: ClusterState) -> SpareParts:
-    return state.derived.of(SpareParts, SpareParts)
+    return state.derived.get(SpareParts)
 
 
 def _node_hooks(plugins: PluginSet) -> NodeHooks:

@@ -162,8 +162,8 @@ class SessionAccounts:
     def _opened(self, state: ClusterState) -> OpenAccounts:
         dimensions = len(state.axis)
         shared = tuple(row for row, total in enumerate(self.total) if total > 0 and row != PODS)
-        totals = state.derived.of(QueueTotals, lambda: QueueTotals(state.queues))
-        totals.sync(dimensions)
+        totals = state.derived.get(QueueTotals)
+        totals.sync()
         accounts = OpenAccounts(totals, dimensions, shared)
         if self._devices.ledger.enabled:
             self.device_queues.charge_accounts(accounts, self.of, state.waiting)

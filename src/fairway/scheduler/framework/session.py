@@ -26,13 +26,13 @@ from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.plugin_set import Dropped, Registry
 from fairway.scheduler.framework.policy_parts import spare_parts
 from fairway.scheduler.framework.queue_accounts import SessionAccounts, charge_devices
-from fairway.scheduler.framework.reservations import Reservations
-from fairway.scheduler.framework.standing import StandingJob, standing_reservations
+from fairway.scheduler.framework.reservation_ledger import Reservations, StandingJob, standing_reservations
 from fairway.scheduler.framework.statement import Statement
 from fairway.scheduler.framework.view import SessionView
 from fairway.scheduler.framework.working_nodes import WorkingNodes
 from fairway.state.cluster import ClusterState
 from fairway.state.jobs import Job
+from fairway.state.queues import Amounts
 from fairway.state.waiting import EquivalenceClass, GangTemplate, PendingJob
 
 
@@ -84,12 +84,21 @@ class Session:
         nodes, snapshot = self.state.nodes, self.nodes.snapshot
         generations = self.state.queues.generation, nodes.size_generation, snapshot.layout
         basis = (self.policy, self._registry, *generations)
-        return standing_reservations(self.state).sync(self.state, snapshot, basis, self.now, explains=self.explains)
+        return standing_reservations(self.state).at(basis, self.now, explains=self.explains)
 
     @property
     def can_stand(self) -> bool:
         """Whether what it finds of reservations holds for the next session too, if nothing changes."""
         return self._parts.shareable and not self.state.queues.restricted and _leaves_standing(self.policy)
+
+    def _guarantee_total(self) -> Amounts:
+        """Volcano sets guarantees aside from whole nodes: pods of other schedulers use up no queue's guarantee. Its
+        users size guarantees to that, and the rest of the cluster would be closed to all other queues here if the same
+        guarantees were set aside from what such pods leave.
+        """
+        if self.policy.compatible:
+            return self.nodes.snapshot.allocatable_without(self.policy.excluded_taints)
+        return self.accounts.total
 
     def _view(self) -> SessionView:
         nodes, accounts, rules = self.nodes, self.accounts, self.rules
@@ -98,12 +107,12 @@ class Session:
             snapshot=nodes.snapshot,
             total=accounts.total,
             share_total=accounts.share_total,
+            guarantee_total=self._guarantee_total(),
             queues=accounts.queues,
             devices=nodes.devices,
             find_device_fit=lambda: nodes.device_fit,
             device_queues=accounts.device_queues,
             lends=rules.lends,
-            is_lending=lambda: rules.lending,
             set_aside_for=self.reservations.set_aside_for,
             warnings=self.decisions.warnings,
         )

@@ -19,8 +19,9 @@ from fairway.scheduler.framework.decisions import Decisions
 from fairway.scheduler.framework.job_run import JobRun, TaskRun
 from fairway.scheduler.framework.policy_parts import PolicyRules
 from fairway.scheduler.framework.queue_accounts import SessionAccounts
-from fairway.scheduler.framework.reservations import Reservations, TaskReservation
+from fairway.scheduler.framework.reservation_ledger import Reservations, TaskReservation
 from fairway.scheduler.framework.working_nodes import WorkingNodes
+from fairway.scheduler.placement.kernel import Placing
 from fairway.state.jobs import Task, TaskState
 from fairway.state.shapes import Shape
 
@@ -77,21 +78,21 @@ class Statement:
 
     # -- placing a job's tasks ----------------------------------------------------------------------------------
 
-    def allocate(self, job: JobRun, run: TaskRun, count: int) -> int:
+    def allocate(self, job: JobRun, run: TaskRun, count: int, placing: Placing) -> int:
         """Place up to `count` of the run's next tasks; returns how many found a node."""
         kernel = self.nodes.kernel
-        rows = kernel.choose(run.shape, count)
+        rows = kernel.choose(run.shape, count, placing)
         if not rows:
             return 0
         self.put(job, run, rows)
         if len(rows) < count and kernel.column(run.shape).around:
-            return len(rows) + self.allocate_each(job, run, count - len(rows))
+            return len(rows) + self.allocate_each(job, run, count - len(rows), placing)
         return len(rows)
 
-    def allocate_each(self, job: JobRun, run: TaskRun, count: int) -> int:
+    def allocate_each(self, job: JobRun, run: TaskRun, count: int, placing: Placing) -> int:
         """One at a time, for shapes whose nodes depend on each other."""
         for placed in range(count):
-            rows = self.nodes.kernel.choose(run.shape, 1)
+            rows = self.nodes.kernel.choose(run.shape, 1, placing)
             if not rows:
                 return placed
             self.put(job, run, rows)

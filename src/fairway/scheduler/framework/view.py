@@ -26,6 +26,8 @@ class SessionView:
     """The capacity of the cluster, one amount for each resource."""
     share_total: Amounts
     """What shares are parts of: devices count by kind, not by every class that could take them."""
+    guarantee_total: Amounts
+    """The capacity that guarantees of queues are set aside from."""
     queues: OpenAccounts
     """What is allocated to each queue, requested in it and guaranteed to it."""
     devices: DeviceAssignments
@@ -35,7 +37,6 @@ class SessionView:
     """How devices count in queues."""
     lends: Callable[[], bool]
     """Whether idle capacity will be lent in this cycle."""
-    is_lending: Callable[[], bool]
     set_aside_for: Callable[[QueueAccount, int], int]
     """How much of a resource is reserved or nominated for jobs of a queue, and not allocated yet."""
     warnings: list[str]
@@ -45,8 +46,3 @@ class SessionView:
     def device_fit(self) -> DeviceFit:
         """Where devices can be given."""
         return self.find_device_fit()
-
-    @property
-    def lending(self) -> bool:
-        """Whether it is being lent now: allocate's second pass."""
-        return self.is_lending()

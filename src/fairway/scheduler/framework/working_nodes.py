@@ -12,20 +12,18 @@ from functools import cached_property
 import numpy as np
 
 from fairway.devices.track.ledger import device_ledger
-from fairway.resources.columns import IntColumn
 from fairway.scheduler.devices.assignments import DeviceAssignments
 from fairway.scheduler.devices.fit import DeviceFit
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.policy_parts import PolicyParts
-from fairway.scheduler.placement.kernel import Kernel
+from fairway.scheduler.placement.kernel import CapFor, Kernel, Placing
 from fairway.scheduler.placement.node_view import Columns, KeptColumns
+from fairway.scheduler.placement.parking import Parking
 from fairway.scheduler.placement.pod_counts import PodCounts
 from fairway.state.cluster import ClusterState
 from fairway.state.jobs import Task
 from fairway.state.shapes import Shape
 from fairway.state.snapshot import WorkingCopy, snapshot_of
-
-CapFor = Callable[[Shape], IntColumn | None]
 
 
 class WorkingNodes:
@@ -48,17 +46,19 @@ class WorkingNodes:
 
     def _columns(self, state: ClusterState, parts: PolicyParts) -> Columns:
         """Kept columns fit one policy, one set of working plugins, and what these say that their answers rest on."""
-        kept = state.derived.of(KeptColumns, lambda: KeptColumns(state.column_bytes))
+        kept = state.derived.get(KeptColumns)
         columns = kept.under(parts.basis(state), parts.plugins.failed())
+        if Parking.declared.name in state.derived.off:
+            columns.parking = Parking()
         generation = self.devices.ledger.generation
         if columns.device_generation != generation:
             columns.drop(lambda shape: shape.devices is not None or bool(self.devices.ledger.plain(shape)))
             columns.device_generation = generation
         return columns
 
-    def respect_planned_starts(self, job: JobRun | None) -> None:
-        """From now on the kernel leaves what planned starts of other jobs need; None: it no longer does."""
-        self.kernel.cap_for = None if job is None or self.caps_for is None else self.caps_for(job)
+    def beside_planned_starts(self, job: JobRun, placing: Placing) -> Placing:
+        """The same terms, and the job leaves what the planned starts of others need."""
+        return placing if self.caps_for is None else placing.beside(self.caps_for(job))
 
     def occupy(self, shape: Shape, tasks: list[Task], rows: list[int], sign: int) -> None:
         """Take (sign 1) or give back (sign -1) what like tasks need on these rows, one task for each."""

@@ -14,6 +14,7 @@ from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.order import Order
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.jobs.placing import Placer
+from fairway.scheduler.placement.kernel import LENDING, PLAIN, Placing
 from fairway.scheduler.verdict import Reason, Verdict
 
 
@@ -43,11 +44,9 @@ class Blocks:
 def allocate_strictly(session: Session, arguments: AllocateArguments) -> None:
     strict = _Strict(session, arguments)
     lends = session.rules.lends()
-    deferred = strict.run(first_of_each_class(session), last=not lends)
+    deferred = strict.run(first_of_each_class(session), PLAIN, last=not lends)
     if deferred:
-        session.rules.lending = True
-        strict.run(deferred, last=True)
-        session.rules.lending = False
+        strict.run(deferred, LENDING, last=True)
 
 
 class _Strict:
@@ -56,7 +55,7 @@ class _Strict:
         self._placer = Placer(session)
         self._blocks = Blocks(arguments)
 
-    def run(self, jobs: list[JobRun], *, last: bool) -> list[JobRun]:
+    def run(self, jobs: list[JobRun], placing: Placing, *, last: bool) -> list[JobRun]:
         """One pass; returns the jobs that may start in the next one."""
         order, deferred = Order(self._session.order, jobs), list[JobRun]()
         held_up: set[str] = set()
@@ -71,7 +70,7 @@ class _Strict:
                 order.replace_top()
                 deferred.append(job)
                 continue
-            step = self._placer.step(job)
+            step = self._placer.step(job, placing)
             if step is Step.PLACED:
                 order.replace_top(*self._placer.followers(job))
                 continue

@@ -1,4 +1,6 @@
-"""The array code: which nodes k like tasks should go to, exactly as if they were placed one by one.
+"""Packed keys of nodes, of which the smallest is the best node: where infeasible ones begin, and how columns merge.
+
+The array code: which nodes k like tasks should go to, exactly as if they were placed one by one.
 
 For each shape there is one int64 column of packed keys, one entry per node:
 
@@ -17,6 +19,7 @@ Their keys with 0, 1, 2... tasks added are computed in one go and merged. Where 
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -26,13 +29,38 @@ from numpy.typing import NDArray
 from fairway.resources.columns import BoolColumn, IntColumn
 from fairway.scheduler.placement.alike import AlikeNodes
 from fairway.scheduler.placement.node_view import SMALL_TABLE, Base, Check, Column, Columns, FloatColumn, NodeView
-from fairway.scheduler.placement.packed_keys import GIANT, INFEASIBLE, merged
 from fairway.scheduler.placement.parking import Parking
 from fairway.scheduler.placement.pod_counts import PodCounts
 from fairway.state.nodes import RANK_BITS
 from fairway.state.shapes import Shape
 from fairway.state.snapshot import WorkingCopy
 from fairway.state.tables import PODS
+
+GIANT = 1 << 61
+"""Added to the key of an infeasible node, at most twice: by what labels say, and by what the capacity says."""
+
+INFEASIBLE = 1 << 60
+"""Every key from here on is infeasible."""
+
+
+def merged(rows: list[int], keys: list[list[int]], count: int) -> list[int]:
+    """k times the smallest next key; taking one brings up the same node's next."""
+    heap = [(levels[0], index) for index, levels in enumerate(keys)]
+    heapq.heapify(heap)
+    level = [0] * len(rows)
+    chosen: list[int] = []
+    while heap and len(chosen) < count:
+        key, index = heap[0]
+        if key >= INFEASIBLE:
+            break
+        chosen.append(rows[index])
+        level[index] += 1
+        if level[index] < len(keys[index]):
+            heapq.heapreplace(heap, (keys[index][level[index]], index))
+        else:
+            heapq.heappop(heap)
+    return chosen
+
 
 _GIANT = np.int64(GIANT)
 
@@ -72,6 +100,37 @@ class NodeHooks:
     """Whether all other answers about a plain shape rest on what a node has free, and on its size."""
 
 
+CapFor = Callable[[Shape], IntColumn | None]
+"""How many tasks of a shape each node may take; None where nothing limits it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Placing:
+    """The terms on which tasks are placed: one value that goes from the action down to the kernel.
+
+    It is an argument and not a switch of the session, for a switch stays on after an early return or an error, and a
+    reader of a call cannot see how it is set.
+    """
+
+    lending: bool = False
+    """Whether idle capacity is lent: then the capability of a queue limits it, not what it deserves."""
+    domain: BoolColumn | None = None
+    """Rows that the choice is confined to, a domain of a topology; None for all nodes."""
+    caps: CapFor | None = None
+    """What the planned starts of other jobs leave; None where none are planned, or none need be respected."""
+
+    def within(self, domain: BoolColumn | None) -> Placing:
+        return Placing(self.lending, domain, self.caps)
+
+    def beside(self, caps: CapFor) -> Placing:
+        return Placing(self.lending, self.domain, caps)
+
+
+PLAIN = Placing()
+"""On any node, within what the queue deserves."""
+LENDING = Placing(lending=True)
+
+
 class Kernel:
     """Places like tasks on the snapshot of one session. It chooses; the statement writes."""
 
@@ -83,10 +142,6 @@ class Kernel:
         """Rows on which a reservation waits for capacity; None if nowhere."""
         self.reserved_slots: IntColumn = np.zeros(0, dtype=np.int64)
         """How many wait there: a BestEffort pod must leave them their slots."""
-        self.cap_for: Callable[[Shape], IntColumn | None] | None = None
-        """How many tasks of a shape each node may take because of planned starts of others; None if there are none."""
-        self.domain: BoolColumn | None = None
-        """Rows to which choices are confined for now: a domain of a topology; None if to none."""
         self._columns = columns
         self._max_idle: list[int] = []
         self._max_idle_read = -1
@@ -138,7 +193,7 @@ class Kernel:
             self._catch_up(shape, column)
         return column
 
-    def choose(self, shape: Shape, count: int) -> list[int]:
+    def choose(self, shape: Shape, count: int, placing: Placing) -> list[int]:
         """Rows for up to `count` tasks, in the order in which one by one would pick them.
 
         A shape that looks around gets one row at a time: ask again after the first was written down.
@@ -146,27 +201,27 @@ class Kernel:
         if self.snapshot.size <= FEW_NODES and not self.may_fit(shape):
             return []
         if shape.tasks <= 1 and count == 1 and self.snapshot.size >= MANY_NODES:
-            alike = self._alike_for(shape)
+            alike = self._alike_for(shape, placing)
             if alike is not None:
                 return self._first_of(shape, alike)
         column = self.column(shape)
-        if self.cap_for is not None:
-            column = self._capped(shape, column)
-        if self.domain is not None:
-            column = Column(column.base, column.keys + ~self.domain * _GIANT, around=column.around)
+        if placing.caps is not None:
+            column = _capped(shape, column, placing.caps)
+        if placing.domain is not None:
+            column = Column(column.base, column.keys + ~placing.domain * _GIANT, around=column.around)
         if count == 1 or column.around:
             best = int(column.keys.argmin())
             return [best] if column.keys[best] < INFEASIBLE else []
         if self.hooks.trend == 1:
-            return self._fill(shape, column, count)
-        return self._merge(shape, column, count)
+            return self._fill(shape, column, count, placing.caps)
+        return self._merge(shape, column, count, placing.caps)
 
-    def _alike_for(self, shape: Shape) -> AlikeNodes | None:
+    def _alike_for(self, shape: Shape, placing: Placing) -> AlikeNodes | None:
         """Groups of nodes that a shape of a single pod is compared with; None where a column is computed."""
         if self._singles < FEW_SINGLES or not self._is_plain(shape):
             self._singles += 1
             return None
-        if self.cap_for is not None or self.domain is not None or shape in self._columns:
+        if placing.caps is not None or placing.domain is not None or shape in self._columns:
             return None
         base = self._shared_base(shape)
         alike = self._alike
@@ -211,16 +266,9 @@ class Kernel:
                 return False
         return True
 
-    def _capped(self, shape: Shape, column: Column) -> Column:
-        """The column with those nodes out of reach that planned starts of others leave nothing of."""
-        caps = None if self.cap_for is None else self.cap_for(shape)
-        if caps is None:
-            return column
-        return Column(column.base, column.keys + (caps <= 0) * _GIANT, around=column.around)
-
-    def fit_count(self, shape: Shape, row: int) -> int:
+    def fit_count(self, shape: Shape, row: int, placing: Placing = PLAIN) -> int:
         """How many like tasks a node can take."""
-        limits = self._limits(shape, self.view(np.array([row])))
+        limits = self._limits(shape, self.view(np.array([row])), placing.caps)
         fits = self._fit_count(shape, row)
         return fits if limits is None else min(fits, int(limits[0]))
 
@@ -232,9 +280,9 @@ class Kernel:
             fits = min(fits, int(idle[PODS, row] - self.reserved_slots[row]))
         return fits
 
-    def limits(self, shape: Shape) -> IntColumn | None:
+    def limits(self, shape: Shape, placing: Placing = PLAIN) -> IntColumn | None:
         """How many like tasks each node can take at most, whatever its capacity; None if that does not limit."""
-        return self._limits(shape, self.view())
+        return self._limits(shape, self.view(), placing.caps)
 
     def has_capacity(self, shape: Shape) -> bool:
         """Whether some node could take one task. Of a single pod that is found without its scores: its column is
@@ -262,11 +310,11 @@ class Kernel:
         checks = (*self.hooks.feasible_static, *self.hooks.feasible)
         return all(check.passes[0] for feasible in checks for check in feasible(shape, view))
 
-    def fits_now(self, shape: Shape, row: int) -> bool:
+    def fits_now(self, shape: Shape, row: int, placing: Placing = PLAIN) -> bool:
         """Whether a node has everything that one more task needs, capacity too; reservations are another matter."""
         idle = self.snapshot.idle
         enough = all(idle[dimension, row] >= amount for dimension, amount in shape.vector)
-        return enough and self.feasible(shape, row) and self.fit_count(shape, row) > 0
+        return enough and self.feasible(shape, row) and self.fit_count(shape, row, placing) > 0
 
     def fits_when_empty(self, shape: Shape, row: int) -> bool:
         """Whether an empty node would do."""
@@ -396,13 +444,13 @@ class Kernel:
             self._request_columns[shape] = request_column
         return request_column
 
-    def _limits(self, shape: Shape, view: NodeView) -> IntColumn | None:
+    def _limits(self, shape: Shape, view: NodeView, cap_for: CapFor | None) -> IntColumn | None:
         found: IntColumn | None = None
         for limit in self.hooks.limit:
             part = limit(shape, view)
             if part is not None:
                 found = part if found is None else np.minimum(found, part)
-        caps = None if self.cap_for is None else self.cap_for(shape)
+        caps = None if cap_for is None else cap_for(shape)
         if caps is not None:
             part = view.pick(caps).astype(np.int64)
             found = part if found is None else np.minimum(found, part)
@@ -410,10 +458,10 @@ class Kernel:
 
     # -- many at once -----------------------------------------------------------------------------------------
 
-    def _fill(self, shape: Shape, column: Column, count: int) -> list[int]:
+    def _fill(self, shape: Shape, column: Column, count: int, cap_for: CapFor | None) -> list[int]:
         """Packing: a node gets better as it fills, so the best one is filled before the next is looked at."""
         keys, chosen, hidden = column.keys, list[int](), list[tuple[int, int]]()
-        limits = self.limits(shape)
+        limits = self._limits(shape, self.view(), cap_for)
         while len(chosen) < count:
             best = int(keys.argmin())
             key = int(keys[best])
@@ -429,7 +477,7 @@ class Kernel:
             keys[row] = key
         return chosen
 
-    def _merge(self, shape: Shape, column: Column, count: int) -> list[int]:
+    def _merge(self, shape: Shape, column: Column, count: int, cap_for: CapFor | None) -> list[int]:
         """Any score: the k best nodes, each with its keys for one task, two tasks, and so on."""
         rows = self._best(column.keys, count)
         if not len(rows):
@@ -438,7 +486,7 @@ class Kernel:
         fits = np.full(len(rows), count, dtype=np.int64)
         for dimension, amount in shape.vector:
             np.minimum(fits, view.free(dimension) // amount, out=fits)
-        limits = self._limits(shape, view)
+        limits = self._limits(shape, view, cap_for)
         if limits is not None:
             np.minimum(fits, limits, out=fits)
         levels = int(fits.max())
@@ -463,6 +511,14 @@ class Kernel:
             return column.keys[view.rows][None, :]
         filled = view.filled(shape.vector, levels)
         return self._keys(shape, column.base[filled.all_rows()], filled).reshape(levels, view.size)
+
+
+def _capped(shape: Shape, column: Column, cap_for: CapFor) -> Column:
+    """The column with those nodes out of reach that planned starts of others leave nothing of."""
+    caps = cap_for(shape)
+    if caps is None:
+        return column
+    return Column(column.base, column.keys + (caps <= 0) * _GIANT, around=column.around)
 
 
 def _static_key(shape: Shape) -> object:

@@ -16,6 +16,8 @@ from fairway.resources.columns import BoolColumn, IntColumn, Vector
 from fairway.scheduler.placement.parking import Parking
 from fairway.scheduler.placement.pod_counts import PodCounts
 from fairway.scheduler.verdict import Reason
+from fairway.state.cluster import ClusterState
+from fairway.state.derived import DerivedValue, Generations
 from fairway.state.shapes import Shape
 from fairway.state.snapshot import WorkingCopy
 
@@ -232,16 +234,33 @@ class Columns:
         self._singles.pop(shape, None)
 
 
-class KeptColumns:
+class KeptColumns(
+    DerivedValue,
+    name="columns",
+    holds="by shape of pods, the packed feasibility and score of every node",
+    inputs=("snapshot", "devices", "rules between pods", "policy", "what plugins name as their basis"),
+    saves="filtering and scoring all nodes for every shape that waits",
+):
     """The columns that a state keeps: those of one policy and one set of plugins."""
 
     def __init__(self, most: int) -> None:
         """At most so many bytes of them."""
+        super().__init__()
         self._most = most
         self._basis: object = None
         self._columns = Columns(most)
         self._failures: list[Collection[object]] = []
         """Of the last session and the one before it, which may be the one that the last was a trial of."""
+
+    @classmethod
+    def make(cls, state: ClusterState) -> KeptColumns:
+        return cls(state.column_bytes)
+
+    def generations(self) -> Generations:
+        return (self._basis,)
+
+    def rebuild(self) -> None:
+        self._columns = Columns(self._most)
 
     def under(self, basis: object, failures: Collection[object]) -> Columns:
         """What is kept if all that columns rest on, besides shape and node, is as it was; else new ones.
@@ -249,7 +268,9 @@ class KeptColumns:
         A basis of None is never as it was. `failures` of plugins fill as the session goes on: columns in which one has
         failed are not kept, so that it is asked again.
         """
-        if basis is None or self._basis != basis or any(self._failures):
-            self._basis, self._columns = basis, Columns(self._most)
+        self._basis = basis
+        if basis is None or any(self._failures):
+            self.stale()
+        self.sync()
         self._failures = [*self._failures[-1:], failures]
         return self._columns

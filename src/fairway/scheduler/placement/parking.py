@@ -18,7 +18,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fairway.resources.columns import BoolColumn
+from fairway.resources.columns import BoolColumn, IntColumn
+from fairway.state.derived import DerivedValue, Generations
 from fairway.state.shapes import Shape
 from fairway.state.snapshot import WorkingCopy
 from fairway.state.waiting import GangTemplate, WaitingIndex
@@ -31,17 +32,23 @@ _FEW = 16
 """So many nodes are compared one by one; of more, the most that any of them has free of each resource."""
 
 
-class Parking:
+class Parking(
+    DerivedValue,
+    name="parking",
+    holds="templates of waiting jobs that fit on no node; part of the columns of its policy",
+    inputs=("columns", "snapshot", "waiting jobs"),
+    saves="trying templates again that cannot fit",
+):
     """Which templates a cycle has to look at (`active`), and which it has not (`parked`)."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.active: dict[GangTemplate, None] = {}
         self._parked: dict[GangTemplate, list[int]] = {}
         self._is_shared = False
         self._waiting: WaitingIndex | None = None
-        self._read = -1
-        self._touched = -1
-        self._layout = -1
+        self._snapshot: WorkingCopy | None = None
+        self._reserved: BoolColumn | None = None
         self._needs: NDArray[np.int64] = np.zeros((0, 0), dtype=np.int64)
         self._owners: list[GangTemplate | None] = []
         self._free: list[int] = []
@@ -51,18 +58,32 @@ class Parking:
         self._is_shared = True
         return self._parked
 
-    def sync(self, waiting: WaitingIndex, snapshot: WorkingCopy, reserved: BoolColumn | None) -> None:
+    def look(self, waiting: WaitingIndex, snapshot: WorkingCopy, reserved: BoolColumn | None) -> None:
         """Take in what has changed since the last time. What is free on a reserved node helps none of those that are
         parked; when the reservation ends, that is a change of the node.
         """
-        changed = waiting.changed.since(self._read)
-        self._read = waiting.changed.end
-        rows = snapshot.touched.since(self._touched)
-        self._touched = snapshot.touched.end
-        if waiting is not self._waiting or changed is None or rows is None or snapshot.layout != self._layout:
-            self._waiting, self._layout = waiting, snapshot.layout
-            self._begin(waiting, len(snapshot.idle))
-            return
+        if waiting is not self._waiting:
+            self._waiting, self._logs = waiting, (waiting.changed, snapshot.touched)
+            self.stale()
+        self._snapshot, self._reserved = snapshot, reserved
+        self.sync()
+
+    def generations(self) -> Generations:
+        assert self._snapshot is not None
+        return (self._snapshot.layout,)
+
+    def rebuild(self) -> None:
+        """Look at everything again."""
+        assert self._waiting is not None
+        assert self._snapshot is not None
+        self.active = dict.fromkeys(self._waiting.templates_in_use())
+        self._parked, self._is_shared = {}, False
+        self._needs = np.full((0, len(self._snapshot.idle)), _NEVER)
+        self._owners, self._free = [], []
+
+    def update(self, changed: list[GangTemplate], rows: IntColumn) -> None:
+        snapshot, reserved = self._snapshot, self._reserved
+        assert snapshot is not None
         for template in dict.fromkeys(changed):
             if not template.classes and not template.started:
                 self.active.pop(template, None)
@@ -89,13 +110,6 @@ class Parking:
     def all_exceed(self, amounts: list[int]) -> bool:
         """Whether each task of all that is parked requests more of something than this."""
         return bool((self._needs > np.array(amounts, dtype=np.int64)).any(axis=1).all())
-
-    def _begin(self, waiting: WaitingIndex, dimensions: int) -> None:
-        """Look at everything again."""
-        self.active = dict.fromkeys(waiting.templates_in_use())
-        self._parked, self._is_shared = {}, False
-        self._needs = np.full((0, dimensions), _NEVER)
-        self._owners, self._free = [], []
 
     def _helped(self, idle: NDArray[np.int64]) -> list[GangTemplate]:
         """Templates of which a task may fit where so much is free, one node for each column."""

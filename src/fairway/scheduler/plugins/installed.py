@@ -7,7 +7,7 @@ from importlib.metadata import EntryPoint, entry_points
 from time import monotonic_ns
 
 from fairway.errors import InputError
-from fairway.scheduler.framework.guard import Stopwatch, describe
+from fairway.scheduler.framework.external_plugins import Stopwatch, describe
 from fairway.scheduler.framework.plugin_set import Registry
 from fairway.scheduler.plugins import BUILT_IN
 

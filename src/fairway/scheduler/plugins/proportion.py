@@ -11,9 +11,8 @@ from collections.abc import Mapping, Set
 from fairway.api.arguments import ProportionArguments
 from fairway.scheduler.framework.accounts import UNLIMITED
 from fairway.scheduler.framework.view import SessionView
-from fairway.scheduler.plugins.filling import Claim, fill
 from fairway.scheduler.plugins.queue_limits import QueueLimits
-from fairway.scheduler.plugins.share_tree import Division
+from fairway.scheduler.plugins.share_tree import Claim, Division, fill
 from fairway.state.queue_totals import QueueTotals
 from fairway.state.queues import Amounts
 from fairway.state.tables import PODS

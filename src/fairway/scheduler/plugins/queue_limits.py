@@ -36,7 +36,7 @@ class QueueLimits:
         self._session = session
         self._minimums = {}
         self._kept = kept_shares(session.state)
-        self._kept.sync(session.queues.totals, len(session.total))
+        self._kept.read(session.queues.totals, len(session.total))
         self._guaranteed_rows = self._kept.rows
 
     def ordered_by(self) -> tuple[OrderedBy, ...]:
@@ -71,11 +71,10 @@ class QueueLimits:
         assert deserved is not None
         return all(queue.allocated[row] >= amount for row, amount in enumerate(deserved) if row != PODS and amount > 0)
 
-    def allocatable(self, queue: QueueAccount, shape: Shape, count: int) -> int:
+    def allocatable(self, queue: QueueAccount, shape: Shape, count: int, lending: bool) -> int:
         """Under the capability of the queue and of all above it; within its share too, while nothing is lent."""
         session = self._session
         assert session is not None
-        lending = session.lending
         for account in queue.ancestry:
             if account.info.capability:
                 count = account.fits_under(account.capability, session.device_queues.named(shape), count)
@@ -93,7 +92,7 @@ class QueueLimits:
         for row, amount in vector:
             if row not in self._guaranteed_rows:
                 continue
-            limit = self._session.total[row]
+            limit = self._session.guarantee_total[row]
             for account in reversed(queue.ancestry):
                 limit -= sum(max(other.allocated[row], self._guaranteed(other, row)) for other in self._beside(account))
                 count = min(count, (limit - account.allocated[row]) // amount)
@@ -103,7 +102,7 @@ class QueueLimits:
         """Whether a queue that sets aside so much more leaves to the others what they are guaranteed."""
         assert self._session is not None
         for row in self._guaranteed_rows.intersection(need):
-            limit = self._session.total[row]
+            limit = self._session.guarantee_total[row]
             for account in reversed(queue.ancestry):
                 limit -= sum(self._guaranteed(other, row) for other in self._beside(account))
                 if account.allocated[row] + need[row] > limit:
@@ -148,7 +147,7 @@ class QueueLimits:
         others = [other for account in job.queue.ancestry for other in self._beside(account)]
         for row, amount in need:
             promised = sum(self._guaranteed(account, row) for account in others) if row in self._guaranteed_rows else 0
-            if promised and amount and amount > self._session.total[row] - promised:
+            if promised and amount and amount > self._session.guarantee_total[row] - promised:
                 detail = self._too_little_left(row, promised, amount)
                 return Verdict(False, Reason.NOT_ENQUEUED, self.name, detail)
         return YES
@@ -194,7 +193,7 @@ class QueueLimits:
                 others += sum(
                     max(other.allocated[row], self._guaranteed(other, row)) for other in self._beside(account)
                 )
-                if others + account.allocated[row] + need[row] > self._session.total[row]:
+                if others + account.allocated[row] + need[row] > self._session.guarantee_total[row]:
                     detail = self._above_the_rest(account, row, others, need[row])
                     return Verdict(False, Reason.QUEUE_OVERUSED, self.name, detail)
         return YES
@@ -228,7 +227,7 @@ class QueueLimits:
     def _above_the_rest(self, account: QueueAccount, row: int, others: int, more: int) -> str:
         assert self._session is not None
         have, aside = self._have(account, row)
-        theirs, total, added = self._texts(row, others, self._session.total[row], more)
+        theirs, total, added = self._texts(row, others, self._session.guarantee_total[row], more)
         return (
             f"other queues have or are guaranteed {theirs} of {total} {self._name(row)}; "
             f"queue {account.name} has {have} allocated{aside}, {added} more would exceed the rest"
@@ -243,7 +242,7 @@ class QueueLimits:
 
     def _too_little_left(self, row: int, promised: int, more: int) -> str:
         assert self._session is not None
-        theirs, total, added = self._texts(row, promised, self._session.total[row], more)
+        theirs, total, added = self._texts(row, promised, self._session.guarantee_total[row], more)
         name = self._name(row)
         return f"other queues are guaranteed {theirs} of {total} {name}; the {added} of its minimum would cut into that"
 

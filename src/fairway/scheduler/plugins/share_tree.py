@@ -1,4 +1,6 @@
-"""What queues deserve by proportion, kept from cycle to cycle: a change costs the queues whose share it changes.
+"""Water-filling: an amount shared out by weight between lower and upper bounds, in exact integers.
+
+What queues deserve by proportion, kept from cycle to cycle: a change costs the queues whose share it changes.
 
     wants    what a queue has and requests; a queue with queues below it wants what these may have
     due      what it gets if there is enough: what it wants, between guarantee and capability
@@ -12,13 +14,84 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
+from math import lcm
+from typing import NamedTuple
 
 from fairway.scheduler.framework.accounts import UNLIMITED, OpenAccounts
-from fairway.scheduler.plugins.filling import Claim, fill
 from fairway.state.cluster import ClusterState
+from fairway.state.derived import DerivedValue, Generations, same
 from fairway.state.queue_totals import QueueTotal, QueueTotals
 from fairway.state.queues import Amounts
 from fairway.state.tables import PODS
+
+
+class Claim(NamedTuple):
+    """A sharer: gets at least `low`, at most `high`, and between them in proportion to `weight`."""
+
+    name: str
+    weight: int
+    low: int
+    high: int
+
+
+def fill(total: int, claims: list[Claim]) -> list[int]:
+    """What each claim gets: min(high, max(low, weight * level)) for the level at which `total` is used up.
+
+    Whole units only: fractions are floored, and the units that are left go one each by largest remainder, then name.
+    The sum never exceeds the total; lower bounds that together do are scaled down.
+    """
+    lows = sum(claim.low for claim in claims)
+    if lows > total:
+        return _scaled_lows(total, lows, claims)
+    if sum(claim.high for claim in claims) <= total:
+        return [claim.high for claim in claims]
+    numerator, denominator = _level(total, claims)
+    got: list[int] = []
+    remainders: list[tuple[int, str, int]] = []
+    for place, claim in enumerate(claims):
+        whole, rest = divmod(claim.weight * numerator, denominator)
+        if claim.low <= whole < claim.high:
+            remainders.append((-rest, claim.name, place))
+            got.append(whole)
+        else:
+            got.append(min(claim.high, max(claim.low, whole)))
+    left = total - sum(got)
+    for _, _, place in sorted(remainders)[:left]:
+        got[place] += 1
+    return got
+
+
+def _level(total: int, claims: list[Claim]) -> tuple[int, int]:
+    """The level, as a fraction, at which the claims add up to the total.
+
+    As the level rises from 0 a claim stays at `low`, grows by its weight, then stays at `high`. The turning points are
+    compared over one common denominator, so they are integers.
+    """
+    common = lcm(*(claim.weight for claim in claims))
+    turns = sorted(
+        turn
+        for claim in claims
+        for turn in (
+            (claim.low * (common // claim.weight), claim.weight),
+            (claim.high * (common // claim.weight), -claim.weight),
+        )
+    )
+    amount, slope, reached = sum(claim.low for claim in claims) * common, 0, 0
+    for point, change in turns:
+        after = amount + slope * (point - reached)
+        if after >= total * common:
+            break
+        amount, slope, reached = after, slope + change, point
+    return (total * common - amount + slope * reached, slope * common) if slope else (reached, common)
+
+
+def _scaled_lows(total: int, lows: int, claims: list[Claim]) -> list[int]:
+    got = [claim.low * total // lows for claim in claims]
+    remainders = sorted((-(claim.low * total % lows), claim.name, place) for place, claim in enumerate(claims))
+    for _, _, place in remainders[: total - sum(got)]:
+        got[place] += 1
+    return got
+
 
 ROOT = ""
 """Stands for the cluster, above all queues at the top."""
@@ -234,12 +307,19 @@ class Division(Mapping[str, Amounts]):
         return len(self._totals.totals)
 
 
-class KeptShares:
+class KeptShares(
+    DerivedValue,
+    name="shares",
+    holds="what queues are guaranteed and deserve, as a tree in which only levels that changed are divided again",
+    inputs=("queue-totals",),
+    saves="dividing the cluster among all queues again",
+):
     """What proportion and capacity keep of one state from cycle to cycle."""
 
     def __init__(self) -> None:
-        self._layout = -1
+        super().__init__()
         self._totals: QueueTotals | None = None
+        self._dimensions = 0
         self.tree = ShareTree()
         self.guaranteed: dict[str, Amounts] = {}
         """By queue; what is guaranteed to a queue covers what is guaranteed to those below it."""
@@ -252,11 +332,18 @@ class KeptShares:
         self.even: tuple[object, dict[str, Amounts]] = (None, {})
         """Shares that do not follow what queues request, and what they were worked out from."""
 
-    def sync(self, totals: QueueTotals, dimensions: int) -> None:
+    def read(self, totals: QueueTotals, dimensions: int) -> None:
         """Look again at what queues say, if that may have changed."""
-        if totals is self._totals and totals.layout == self._layout:
-            return
-        self._totals, self._layout = totals, totals.layout
+        self._totals, self._dimensions = totals, dimensions
+        self.sync()
+
+    def generations(self) -> Generations:
+        assert self._totals is not None
+        return self._totals, self._totals.layout, self._dimensions
+
+    def rebuild(self) -> None:
+        totals, dimensions = self._totals, self._dimensions
+        assert totals is not None
         self.even = (None, {})
         self.guaranteed = {}
         for name in totals.bottom_up():
@@ -277,6 +364,16 @@ class KeptShares:
         self.describing = tuple(name for name, total in totals.totals.items() if total.info.deserved)
         self.tree.make(totals, self.guaranteed, dimensions)
 
+    def check(self) -> None:
+        if self._totals is None:
+            return
+        self._totals.sync()
+        self.sync()
+        fresh = KeptShares()
+        fresh.read(self._totals, self._dimensions)
+        for name in ("guaranteed", "rows", "promised", "describing"):
+            same(f"shares: {name}", getattr(self, name), getattr(fresh, name))
+
 
 def kept_shares(state: ClusterState) -> KeptShares:
-    return state.derived.of(KeptShares, KeptShares)
+    return state.derived.get(KeptShares)

@@ -10,13 +10,13 @@ from msgspec.structs import replace
 
 from fairway.api.policy import Policy
 from fairway.clock import SECOND, Micros, format_rfc3339
-from fairway.scheduler.backfill.known import without_run_times
 from fairway.scheduler.backfill.planner import drop_satisfied, plan_reservations
+from fairway.scheduler.backfill.run_ends import without_run_times
+from fairway.scheduler.framework.candidates import comes_after
 from fairway.scheduler.framework.decisions import PlannedStart
 from fairway.scheduler.framework.effort import RETRY
 from fairway.scheduler.framework.job_run import JobRun
-from fairway.scheduler.framework.overrun import comes_after
-from fairway.scheduler.framework.reservations import TaskReservation
+from fairway.scheduler.framework.reservation_ledger import TaskReservation
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.plan import (
     Binding,
@@ -26,14 +26,18 @@ from fairway.scheduler.plan import (
     Reservation,
     Sources,
 )
-from fairway.scheduler.report.device_choice import NO_CHOICES, choices, class_standings, given
-from fairway.scheduler.report.pending import pending_jobs
-from fairway.scheduler.report.standings import Standings
-from fairway.scheduler.report.statuses import statuses
-from fairway.scheduler.report.stops import stop_entries
-from fairway.scheduler.report.waiting_jobs import WaitingJobs
-from fairway.scheduler.reservations.leaving import leave_standing
-from fairway.scheduler.reservations.starving import next_starvation
+from fairway.scheduler.report.standings import (
+    NO_CHOICES,
+    Standings,
+    choices,
+    class_standings,
+    given,
+    statuses,
+    stop_entries,
+)
+from fairway.scheduler.report.waiting_jobs import WaitingJobs, pending_jobs
+from fairway.scheduler.reservations.between_cycles import leave_standing
+from fairway.scheduler.reservations.starvation import next_starvation
 from fairway.scheduler.topology.ranks import bindings_by_rank
 from fairway.state.annotations import PolicyPart
 from fairway.state.jobs import Job, Task, TaskState

@@ -1,4 +1,10 @@
-"""All jobs that wait after a cycle: in which order, and why."""
+"""All jobs that wait after a cycle: in which order, and why.
+
+The list of all jobs that wait, in the order of consideration: `Plan.pending`.
+
+There may be a hundred thousand of them, of a few hundred classes. What jobs of a class have in common (their keys but
+for the tie rule, the reason, the nodes that were counted) is worked out once for the class.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +22,10 @@ from fairway.scheduler.plan import (
     Pending,
 )
 from fairway.scheduler.report.explain import NOT_EXPLAINED, KeptReasons, Why, explain
-from fairway.scheduler.reservations.leaving import wake_all
-from fairway.scheduler.reservations.starving import is_overdue, overdue
+from fairway.scheduler.reservations.between_cycles import wake_all
+from fairway.scheduler.reservations.starvation import is_overdue, overdue
 from fairway.scheduler.verdict import QUEUE_LIMITED, Reason, Verdict
-from fairway.state.jobs import FINISHED, Job, Task, TaskState
+from fairway.state.jobs import FINISHED, Job, JobOrder, Task, TaskState
 from fairway.state.waiting import ClassKey, EquivalenceClass, GangTemplate, PendingJob, starvation_override
 
 _NO_TEMPLATE = GangTemplate(((), 0, (), None, None))
@@ -120,7 +126,7 @@ class WaitingJobs:
         session = self._session
         if session.effort is None:
             return explain(session, _sample(session, template, classes))
-        known = session.state.derived.of(KeptReasons, KeptReasons)
+        known = session.state.derived.get(KeptReasons)
         if not session.effort.explains(template):
             return known.last(template) or NOT_EXPLAINED
         return known.keep(template, explain(session, _sample(session, template, classes)))
@@ -360,18 +366,16 @@ def _refusal(session: Session, job: JobRun) -> Verdict | None:
 def _is_allowed(session: Session, job: JobRun) -> bool:
     """Whether its queue may take what the job needs at once, with what others lend."""
     missing = max(1, job.minimum - job.ready)
-    session.rules.lending = session.rules.lends()
+    lending = session.rules.lends()
     counts = ((run.shape, min(missing, run.left)) for run in job.runs)
-    allowed = all(session.rules.allocatable(job.queue, shape, count) >= count for shape, count in counts)
-    session.rules.lending = False
-    return allowed
+    return all(session.rules.allocatable(job.queue, shape, count, lending) >= count for shape, count in counts)
 
 
 def _may_grow(session: Session, job: JobRun) -> bool:
     """Whether its queue may take what the job needs at once, with what it deserves or with what others lend."""
     missing = max(1, job.minimum - job.ready)
     counts = [(run.shape, min(missing, run.left)) for run in job.runs]
-    if all(session.rules.allocatable(job.queue, shape, count) >= count for shape, count in counts):
+    if all(session.rules.allocatable(job.queue, shape, count, False) >= count for shape, count in counts):
         return True
     return session.rules.lends() and _is_allowed(session, job)
 
@@ -437,3 +441,71 @@ def _sample(session: Session, template: GangTemplate, classes: dict[ClassKey, Eq
 def _untouched(session: Session) -> str:
     actions = ", ".join(action.name for action in session.policy.actions)
     return f"none of the policy's actions ({actions}) places it"
+
+
+def pending_jobs(session: Session, waiting: WaitingJobs) -> list[Pending]:
+    """Queue by queue, in order of consideration."""
+    makers = [_EntryMaker(session, waiting, block) for block in waiting.blocks()]
+    keys = [session.order.job_key(maker.run) for maker in makers]
+    put_heads((key, maker.run) for key, maker in zip(keys, makers, strict=True))
+    groups: dict[Key, list[_EntryMaker]] = {}
+    for key, maker in zip(keys, makers, strict=True):
+        run = maker.run
+        groups.setdefault((run.queue.name, waiting.namespace_key(run), key[:-1]), []).append(maker)
+    found: list[Pending] = []
+    before, queue = 0, None
+    for key in sorted(groups):
+        if key[0] != queue:
+            before, queue = len(found), key[0]
+        for maker, job in _in_order(groups[key]):
+            found.append(maker.entry(job, len(found) - before + 1))
+    return found
+
+
+def _in_order(group: list[_EntryMaker]) -> Iterator[tuple[_EntryMaker, PendingJob]]:
+    """Jobs that only the tie rule tells apart."""
+    if len(group) == 1:
+        return ((group[0], job) for job in group[0].jobs)
+    orders: list[tuple[JobOrder, _EntryMaker, PendingJob]] = [
+        (job.job.order, maker, job) for maker in group for job in maker.jobs
+    ]
+    orders.sort(key=lambda found: found[0])
+    return ((maker, job) for _, maker, job in orders)
+
+
+class _EntryMaker:
+    """Makes the entries of jobs that are alike."""
+
+    __slots__ = ("_message", "_nodes", "_notes", "_reason", "_row", "_starving", "_waiting", "jobs", "run")
+
+    def __init__(self, session: Session, waiting: WaitingJobs, block: WaitingBlock) -> None:
+        self._waiting = waiting
+        self._row, self.jobs = block
+        self.run = waiting.run(self._row)
+        reason, self._message, self._nodes = waiting.bare_reason(self._row)
+        own = self._row.run is not None or reason is Reason.GANG_NOT_READY or self._row.has_own_text
+        self._reason = "" if own else reason.value
+        """Nothing where a job stands for itself, or where the message names its group or one of its pods."""
+        self._notes = waiting.may_have_notes
+        self._starving = session.policy.reserve is not None
+
+    def entry(self, job: PendingJob, position: int) -> Pending:
+        if not self._reason:
+            row = self._row._replace(pending_job=job)
+            return self._waiting.entry(self.run if row.run else self._waiting.run(row), row, position)
+        run, own = self.run, job.job
+        return Pending(
+            own.key,
+            self._reason,
+            self._waiting.with_notes(self._message, own) if self._notes else self._message,
+            self._nodes,
+            run.queue.name,
+            own.namespace,
+            position,
+            len(job.tasks),
+            run.ready,
+            run.minimum,
+            run.priority,
+            self._waiting.starves(own, run.ready) if self._starving else False,
+            own.kind,
+        )

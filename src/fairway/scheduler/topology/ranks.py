@@ -33,8 +33,7 @@ import numpy as np
 from fairway.resources.columns import IntColumn
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.session import Session
-from fairway.scheduler.topology.domains import PLACED
-from fairway.scheduler.topology.levels import Codes, network_levels
+from fairway.scheduler.topology.domains import PLACED, Codes, network_levels
 from fairway.state.jobs import NOWHERE, Job, Task, TaskState
 from fairway.state.membership import PodRank
 

@@ -15,7 +15,7 @@ from fairway.state.annotations import HOLD, NONE_UNREAD, UNREAD_IN_GROUPS, UNREA
 from fairway.state.device_requests import device_record
 from fairway.state.intake.claiming import ClaimingPods
 from fairway.state.intake.groups import GroupIntake
-from fairway.state.jobs import FINISHED, NOWHERE, ON_NODE, WAITING, Job, Task, TaskState, read_nomination
+from fairway.state.jobs import FINISHED, LEGAL_MOVES, NOWHERE, ON_NODE, WAITING, Job, Task, TaskState, read_nomination
 from fairway.state.ledger import TaskLedger
 from fairway.state.membership import Belongs, belonging, pod_hints, queue_named, rank_of
 from fairway.state.queues import DEFAULT_QUEUE
@@ -27,7 +27,7 @@ _NO_LABELS: dict[str, str] = {}
 """One for all pods without labels."""
 
 _IN_PLACE = frozenset({TaskState.PENDING, TaskState.BOUND, TaskState.RUNNING, TaskState.UNKNOWN})
-"""States between which a pod can go with nothing else about it changed."""
+"""States between which a pod can move with nothing else about it changed."""
 
 
 class PodIntake:
@@ -53,7 +53,7 @@ class PodIntake:
         key, nodes = reader.key_of(pod), self._state.nodes
         state = reader.observed_state(pod)
         known = self._state.tasks.get(key)
-        if known is not None and state in _IN_PLACE and not known.job.held and _moved_only(known, pod):
+        if known is not None and state in _IN_PLACE and not known.job.held and _moved_only(known, pod, state):
             self._move(known, pod, state)
             return
         draft = self._shaper.draft(pod)
@@ -221,7 +221,7 @@ class PodIntake:
         task.record = device_record(pod.metadata.annotations)
         self._give_shape(task, draft)
         state = reader.observed_state(pod)
-        task.state = TaskState.RUNNING if state is None else state
+        task.become(TaskState.RUNNING if state is None else state)
         task.node = self._state.nodes.row(pod.spec.node_name)
         self._place_foreign(task, 1)
         self._note_volumes(key, pod)
@@ -318,12 +318,15 @@ class PodIntake:
             self._ledger.mark(job)
 
 
-def _moved_only(task: Task, pod: Pod) -> bool:
-    """Whether a pod differs from the one that was read last in its node, its phase and what is said of it at most."""
+def _moved_only(task: Task, pod: Pod, state: TaskState) -> bool:
+    """Whether a pod differs from the one that was read last in its node, its phase and what is said of it at most, and
+    can have come here from where it was. A pod that cannot is read anew: it may be another one of the same name.
+    """
     before = task.source
     spec, known = pod.spec, before.spec
     return (
         task.state in _IN_PLACE
+        and (state is task.state or state in LEGAL_MOVES[task.state])
         and not spec.volumes
         and not spec.resource_claims
         and not task.job.reservations

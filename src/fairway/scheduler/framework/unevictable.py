@@ -1,4 +1,6 @@
-"""Which pods nothing can evict: what cannot be taken back is never lent to them (spec S5.6).
+"""System pods: nothing evicts them, and they may borrow though what they borrow cannot be taken back.
+
+Which pods nothing can evict: what cannot be taken back is never lent to them (spec S5.6).
 
 A pod is never evicted if it, its job or a queue above it is marked so, or if a PodDisruptionBudget covers it that
 allows no disruption even when all its pods are healthy. A gang goes as a whole, so it is not evicted if its budget does
@@ -12,11 +14,23 @@ from collections.abc import Iterable
 from fairway.api.affinity import matches
 from fairway.api.scheduling import PodDisruptionBudget
 from fairway.scheduler.framework.job_run import JobRun
-from fairway.scheduler.framework.system_pods import is_system
 from fairway.scheduler.verdict import Reason, Verdict
 from fairway.state.annotations import is_never_evicted
 from fairway.state.cluster import ClusterState
 from fairway.state.jobs import FINISHED, Task
+from fairway.state.reader import SYSTEM_CLASSES
+
+SYSTEM_NAMESPACE = "kube-system"
+SYSTEM_PRIORITY = min(SYSTEM_CLASSES.values())
+
+
+def is_system(task: Task) -> bool:
+    """Whether a pod is in kube-system, or has a system-critical priority or priority class."""
+    return (
+        task.job.namespace == SYSTEM_NAMESPACE
+        or task.priority >= SYSTEM_PRIORITY
+        or task.traits.priority_class in SYSTEM_CLASSES
+    )
 
 
 class Unevictable:

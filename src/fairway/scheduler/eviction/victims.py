@@ -1,11 +1,16 @@
-"""All units of the cluster as columns, kept true from cycle to cycle: only jobs that changed are taken apart again.
+"""Units of eviction: a surplus pod, or a whole gang.
+
+A job keeps its minimum or loses everything: pods above the minimum (and above their role's) can be evicted one by one,
+the rest only together, and when it goes the surplus goes along (its `surplus_units`).
+
+All units of the cluster as columns, kept true from cycle to cycle: only jobs that changed are taken apart again.
 
 An *entry* is what one unit has on one node. Columns of entries and of units are what `choice` computes with.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +20,193 @@ from fairway.devices.track.holders import counts
 from fairway.devices.track.ledger import device_ledger
 from fairway.devices.track.node import NodeDevices
 from fairway.resources.columns import BoolColumn, IntColumn, Vector
-from fairway.scheduler.eviction.units import Unit, saved_at, units_of
+from fairway.scheduler.framework.unevictable import is_system
+from fairway.state.annotations import LAST_CHECKPOINT, is_never_evicted, parse_checkpoint
 from fairway.state.cluster import ClusterState
+from fairway.state.derived import DerivedValue, same
 from fairway.state.eviction_records import controller_of
-from fairway.state.jobs import Job, Task
+from fairway.state.jobs import READY, Job, Task, TaskState
 from fairway.state.nodes import NameRanks
+from fairway.state.queues import Amounts, add
 from fairway.state.tables import PODS
+
+EVICTABLE = frozenset({TaskState.BOUND, TaskState.RUNNING})
+
+
+class Unit:
+    """Pods that are evicted together.
+
+    `started` is the latest start among them, `youngest` the latest with the surplus units. `grade` orders units by
+    priority, and at equal priority all surplus pods before any whole gang. The key orders by the job's name.
+    """
+
+    __slots__ = (
+        "amounts",
+        "cooled",
+        "grade",
+        "job",
+        "key",
+        "number",
+        "priority",
+        "protected",
+        "started",
+        "surplus",
+        "surplus_units",
+        "system",
+        "tasks",
+        "youngest",
+    )
+
+    def __init__(self, job: Job, tasks: list[Task], *, surplus: bool, surplus_units: tuple[Unit, ...] = ()) -> None:
+        starts = [start_of(task) for task in tasks]
+        self.job = job
+        self.tasks = tasks
+        self.surplus = surplus
+        self.surplus_units = surplus_units
+        self.number = -1
+        """Its number in the index."""
+        self.key = f"{job.key}\0{tasks[0].key}" if surplus else f"{job.key}\1{job.alone}"
+        self.priority = job.priority
+        self.grade = 2 * self.priority + (not surplus)
+        self.started: Micros = max(starts)
+        self.youngest: Micros = max([*starts, *(mate.youngest for mate in surplus_units)])
+        self.cooled: Micros = max([*map(_cooled, tasks), *(mate.cooled for mate in surplus_units)])
+        """Until when the cooldown time of one of them, or of the surplus_units, protects it; 0 if none has any."""
+        self.protected: bool = is_never_evicted(job.annotations) or any(
+            not task.traits.preemptable or task.state not in EVICTABLE for task in tasks
+        )
+        self.system: bool = any(is_system(task) for task in tasks) or any(mate.system for mate in surplus_units)
+        self.amounts: Amounts = []
+        for task in tasks:
+            add(self.amounts, task.shape.vector)
+
+    def __repr__(self) -> str:
+        return f"<Unit {self.job.key} {','.join(task.key for task in self.tasks)}>"
+
+
+class Taken:
+    """Units chosen for one claimant, in the order of their choice, and what they have by queue, namespace and job."""
+
+    def __init__(self, more: Callable[[Task], Vector] | None = None) -> None:
+        """`more` tells what a pod has besides what it requests by name."""
+        self._more = more
+        self._of_job: dict[Job, Amounts] = {}
+        self._of_queue: dict[str, Amounts] = {}
+        self._of_namespace: dict[str, Amounts] = {}
+        self._in_queue: dict[str, int] = {}
+        """How many of the units are of each queue."""
+        self.units: dict[Unit, None] = {}
+        self.pods = 0
+
+    def add(self, unit: Unit) -> None:
+        self.units[unit] = None
+        self._count(unit, 1)
+
+    def remove(self, unit: Unit) -> None:
+        del self.units[unit]
+        self._count(unit, -1)
+
+    def __contains__(self, unit: Unit) -> bool:
+        return unit in self.units
+
+    def held_by(self, unit: Unit) -> Amounts:
+        if self._more is None:
+            return unit.amounts
+        held = unit.amounts.copy()
+        for task in unit.tasks:
+            add(held, self._more(task))
+        return held
+
+    def of_job(self, job: Job) -> Amounts:
+        return self._of_job.get(job, [])
+
+    def of_queue(self, name: str) -> Amounts:
+        return self._of_queue.get(name, [])
+
+    def of_namespace(self, name: str) -> Amounts:
+        return self._of_namespace.get(name, [])
+
+    def queues(self) -> list[str]:
+        """Of which something is taken."""
+        return [name for name, units in self._in_queue.items() if units]
+
+    def _count(self, unit: Unit, by: int) -> None:
+        self.pods += by * len(unit.tasks)
+        job, held = unit.job, self.held_by(unit)
+        self._in_queue[job.queue] = self._in_queue.get(job.queue, 0) + by
+        _add_all(self._of_job.setdefault(job, []), held, by)
+        _add_all(self._of_queue.setdefault(job.queue, []), held, by)
+        _add_all(self._of_namespace.setdefault(job.namespace, []), held, by)
+
+
+def _add_all(amounts: Amounts, more: Amounts, by: int) -> None:
+    if len(amounts) < len(more):
+        amounts.extend([0] * (len(more) - len(amounts)))
+    for row, amount in enumerate(more):
+        amounts[row] += by * amount
+
+
+def with_surplus_units(units: Iterable[Unit]) -> dict[Unit, None]:
+    """The units and all that have to go along, surplus_units before their gang."""
+    found: dict[Unit, None] = {}
+    for unit in units:
+        for going in unit.surplus_units:
+            found[going] = None
+        found[unit] = None
+    return found
+
+
+def start_of(task: Task) -> Micros:
+    if task.started is not None:
+        return task.started
+    return 0 if task.created is None else task.created
+
+
+def saved_at(task: Task) -> Micros:
+    """Since when its work would be lost: its start, or the last checkpoint that it or its group states."""
+    since = start_of(task)
+    for notes in (task.source.metadata.annotations, task.job.annotations):
+        text = notes.get(LAST_CHECKPOINT) if notes else None
+        if text is not None:
+            since = max(since, parse_checkpoint(text) or 0)
+    return since
+
+
+def _cooled(task: Task) -> Micros:
+    return start_of(task) + task.traits.cooldown if task.traits.cooldown else 0
+
+
+def units_of(job: Job) -> list[Unit]:
+    """How a job can be taken apart, in the order in which it would be."""
+    placed = [task for task in job.tasks if task.state in READY and task.state is not TaskState.SUCCEEDED]
+    if not any(task.state in EVICTABLE for task in placed):
+        return []
+    surplus = _surplus(job, placed)
+    spare = set(surplus)
+    rest = [task for task in placed if task not in spare]
+    units = [Unit(job, [task], surplus=True) for task in surplus]
+    return [*units, Unit(job, rest, surplus=False, surplus_units=tuple(units))] if rest else units
+
+
+def _surplus(job: Job, placed: list[Task]) -> list[Task]:
+    """Pods above the minimum, those with the least time to lose. Protected ones make up the minimum first, as far as
+    they go.
+    """
+    spare = job.ready - job.minimum
+    if spare <= 0 or job.evict_whole:
+        return []
+    least = dict(job.role_minimums)
+    have = job.ready_by_role()
+    chosen: list[Task] = []
+    for task in sorted(placed, key=lambda task: (task.priority, -saved_at(task), -start_of(task), task.key)):
+        role = task.traits.role
+        if len(chosen) == spare:
+            break
+        if task.state in EVICTABLE and task.traits.preemptable and have[role] > least.get(role, 0):
+            have[role] -= 1
+            chosen.append(task)
+    return chosen
+
 
 _UNIT_COLUMNS = (
     *("priority", "started", "grade", "youngest", "cooled", "pods", "queue", "namespace", "kind", "load", "rank"),
@@ -31,16 +217,22 @@ _UNIT_COLUMNS = (
 _BILLION = 1_000_000_000
 
 
-class VictimIndex:
+class VictimIndex(
+    DerivedValue,
+    name="victims",
+    holds="what may be evicted together: units of pods, their amounts by node, and the columns they are sorted by",
+    inputs=("jobs", "devices"),
+    saves="taking every running job apart before a victim is chosen",
+):
     """Units and entries by number; freed numbers are used again."""
 
     def __init__(self, state: ClusterState) -> None:
+        super().__init__(state.changed_jobs)
         self._state = state
         self._devices = device_ledger(state)
         self._device_generation = self._devices.generation
         self._device_nodes: dict[int, NodeDevices] = {}
         """The devices of each row, as they were when units were taken apart last."""
-        self._read = -1
         self._of_job: dict[Job, list[int]] = {}
         self._lone_jobs: dict[str, dict[Job, None]] = {}
         """Lone pods, by the uid of their controller."""
@@ -88,19 +280,51 @@ class VictimIndex:
         self.entry_alive = np.zeros(0, dtype=np.bool_)
         self.entry_amounts: NDArray[np.int64] = np.zeros((0, 0), dtype=np.int64)
 
+    @classmethod
+    def make(cls, state: ClusterState) -> VictimIndex:
+        return cls(state)
+
     def sync(self) -> None:
         """Take the jobs apart that have changed since the last time."""
-        log = self._state.changed_jobs
         if self._devices_changed():
-            self._device_generation, self._read = self._devices.generation, -1
+            self._device_generation = self._devices.generation
             self._device_nodes = dict(self._devices.nodes)
-        jobs = None if self._read < 0 else log.since(self._read)
-        self._read = log.end
+            self.stale()
         self._grow_dimensions()
-        if jobs is None:
-            stale = list(self._of_job)
-            jobs = [*stale, *(job for job in self._state.jobs() if job.ready)]
+        super().sync()
+
+    def rebuild(self) -> None:
+        self._take_apart(dict.fromkeys([*self._of_job, *(job for job in self._state.jobs() if job.ready)]))
+
+    def update(self, jobs: list[Job]) -> None:
         self._take_apart(dict.fromkeys(jobs))
+
+    def check(self) -> None:
+        self.sync()
+        fresh = VictimIndex(self._state)
+        fresh.sync()
+        same("what may be evicted together", self._contents(), fresh._contents())
+
+    def _contents(self) -> dict[str, list[object]]:
+        """By unit, whatever its number is: what it is sorted by, and what it has on nodes."""
+        found: dict[str, list[object]] = {}
+        names = {code: name for name, code in self._codes.items()}
+        for jobs_units in self._of_job.values():
+            for number in jobs_units:
+                unit = self.units[number]
+                assert unit is not None
+                coded = [names[int(column[number])] for column in (self.queue, self.namespace, self.kind, self.load)]
+                plain = [
+                    column[number].item()
+                    for column in (self.priority, self.started, self.grade, self.youngest, self.cooled, self.pods)
+                ]
+                flags = [bool(column[number]) for column in (self.usable, self.system, self.surplus)]
+                entries = sorted(
+                    (int(self.entry_row[entry]), self.entry_amounts[:, entry].tolist())
+                    for entry in self._entries_of.get(number, ())
+                )
+                found.setdefault(unit.key, []).append((coded, plain, flags, entries))
+        return {key: sorted(units, key=repr) for key, units in found.items()}
 
     def _devices_changed(self) -> bool:
         """Whether the same pods may have other amounts now: a class selects others, or a node has others."""
@@ -353,7 +577,7 @@ def _largest_part(size: Vector, total: Sequence[int]) -> int:
 
 def victim_index(state: ClusterState) -> VictimIndex:
     """The state's own index, up to date."""
-    index = state.derived.of(VictimIndex, lambda: VictimIndex(state))
+    index = state.derived.get(VictimIndex)
     index.sync()
     return index
 

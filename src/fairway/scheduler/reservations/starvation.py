@@ -1,4 +1,10 @@
-"""Which jobs starve: those that have waited longer than they should, and neither run nor have a reservation."""
+"""Which waiting jobs were overtaken: a job that stands after them was placed since they began to wait (spec S6.1).
+
+A job stands after another by priority, creation, namespace/name. The index of the jobs that have pods on nodes is kept
+from cycle to cycle, by priority, with the last of each at hand: most questions are answered by that one.
+
+Which jobs starve: those that have waited longer than they should, and neither run nor have a reservation.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +15,127 @@ from fairway.clock import SECOND, Micros
 from fairway.scheduler.framework.candidates import admission, is_for_backfill, next_in_class
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.session import Session
-from fairway.scheduler.reservations.overtaken import overtakers
 from fairway.state.cluster import ClusterState
-from fairway.state.jobs import Job, TaskState
+from fairway.state.derived import DerivedValue, same
+from fairway.state.jobs import Job, JobOrder, Task, TaskState
 from fairway.state.waiting import EquivalenceClass, WaitingIndex, starvation_override
+
+JUST_NOW: Micros = 1 << 62
+"""When a pod was placed of which only the binding is known."""
+
+_PLACED = frozenset({TaskState.BOUND, TaskState.RUNNING, TaskState.UNKNOWN})
+
+
+class Overtakers(
+    DerivedValue,
+    name="overtakers",
+    holds="jobs that have pods on nodes, by priority, and when the last of their pods was placed",
+    inputs=("jobs",),
+    saves="a look at all running jobs for each job that may starve",
+):
+    """The jobs of a state that have pods on nodes."""
+
+    def __init__(self, state: ClusterState) -> None:
+        super().__init__(state.changed_jobs)
+        self._state = state
+        self._levels: dict[int, _PriorityLevel] = {}
+        self._level_of: dict[Job, int] = {}
+
+    @classmethod
+    def make(cls, state: ClusterState) -> Overtakers:
+        return cls(state)
+
+    def rebuild(self) -> None:
+        self._levels.clear()
+        self._level_of.clear()
+        for job in self._state.jobs():
+            self._refresh(job)
+
+    def update(self, jobs: list[Job]) -> None:
+        for job in dict.fromkeys(jobs):
+            self._refresh(job)
+
+    def check(self) -> None:
+        self.sync()
+        fresh = Overtakers(self._state)
+        fresh.sync()
+        kept, again = ({level: one.jobs for level, one in each._levels.items()} for each in (self, fresh))
+        same("jobs that may have overtaken others", kept, again)
+
+    def has_overtaken(self, job: Job) -> bool:
+        """Whether a job after this one was placed since this one began to wait, and still has pods on nodes."""
+        since = job.waits_since
+        if since is None:
+            return False
+        if any(level.last_placed >= since for priority, level in self._levels.items() if priority < job.priority):
+            return True
+        level = self._levels.get(job.priority)
+        return level is not None and level.has_after(job.order, since)
+
+    def _refresh(self, job: Job) -> None:
+        known = self._level_of.pop(job, None)
+        if known is not None:
+            self._levels[known].remove(job)
+            if not self._levels[known].jobs:
+                del self._levels[known]
+        placed = max((_placed_at(task) for task in job.tasks if task.state in _PLACED), default=None)
+        if placed is not None:
+            self._level_of[job] = job.priority
+            self._levels.setdefault(job.priority, _PriorityLevel()).put(job, placed)
+
+
+class _PriorityLevel:
+    """The jobs of one priority, with their order and when the last of their pods was placed."""
+
+    def __init__(self) -> None:
+        self.jobs: dict[Job, tuple[JobOrder, Micros]] = {}
+        self._last_order: tuple[JobOrder, Micros] | None = None
+        self._last_placed: Micros | None = None
+
+    @property
+    def last_placed(self) -> Micros:
+        if self._last_placed is None:
+            self._last_placed = max(placed for _, placed in self.jobs.values())
+        return self._last_placed
+
+    def put(self, job: Job, placed: Micros) -> None:
+        self.jobs[job] = entry = job.order, placed
+        if self._last_order is not None:
+            self._last_order = max(self._last_order, entry)
+        if self._last_placed is not None:
+            self._last_placed = max(self._last_placed, placed)
+
+    def remove(self, job: Job) -> None:
+        entry = self.jobs.pop(job)
+        if entry == self._last_order:
+            self._last_order = None
+        if entry[1] == self._last_placed:
+            self._last_placed = None
+
+    def has_after(self, order: JobOrder, since: Micros) -> bool:
+        """Whether a job behind a place in order was placed at or after a time."""
+        if self._last_order is None:
+            self._last_order = max(self.jobs.values())
+        last, placed = self._last_order
+        if last <= order:
+            return False
+        return placed >= since or any(its > order and at >= since for its, at in self.jobs.values())
+
+
+def _placed_at(task: Task) -> Micros:
+    """A pod that runs was placed before it started; of one that is being bound only that is known."""
+    if task.started is not None:
+        return task.started
+    if task.state is TaskState.BOUND or task.created is None:
+        return JUST_NOW
+    return task.created
+
+
+def overtakers(state: ClusterState) -> Overtakers:
+    """The state's own index, up to date."""
+    found = state.derived.get(Overtakers)
+    found.sync()
+    return found
 
 
 def threshold(arguments: ReserveArguments, own: Micros | None) -> Micros:

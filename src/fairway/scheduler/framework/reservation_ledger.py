@@ -1,4 +1,21 @@
-"""Reservations and nominations in a session: those that stand, begin, end or turn into bindings.
+"""Reservations that stand: what a cycle found to wait for capacity, as it did before, is left alone by the next ones.
+
+A job whose reservations stand is not read, ordered or tried again until something changes that could alter its answer:
+
+| what changes | what is looked at again |
+|---|---|
+| the job, its group, its Reservation | the job |
+| what is free on a node, its labels, taints or pods | the jobs with a reservation there |
+| a job with pods on a node (when it will end) | the same |
+| a node takes a pod of its kind now | the job, for it may be placed elsewhere |
+| so many nodes may carry reservations, and one more does | all of them |
+| its reservation times out | the job |
+| nodes come, go, change size or readiness; queues; the policy | all of them |
+
+Only what is simple stands: all that the job waits for is reserved, nothing of it is allocated yet, and no rules between
+pods, host ports, devices or external plugins have a say. What asks for all reservations of a session wakes them.
+
+Reservations and nominations in a session: those that stand, begin, end or turn into bindings.
 
     RESERVED    waits on its node for free capacity; no new pod may use the node
     ALLOCATED   has its capacity, and keeps it until its gang is ready
@@ -10,39 +27,131 @@ looked at once per cycle, before anything is placed: see `resuming`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import NamedTuple
 
 import numpy as np
 
 from fairway.clock import Micros
+from fairway.resources.columns import IntColumn
 from fairway.scheduler.framework.accounts import NamespaceAccount, QueueAccount
 from fairway.scheduler.framework.decisions import Decisions, PlannedStart
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.queue_accounts import SessionAccounts
-from fairway.scheduler.framework.standing import StandingJob
 from fairway.scheduler.framework.working_nodes import WorkingNodes
-from fairway.scheduler.plan import Released
+from fairway.scheduler.plan import Released, Reservation
 from fairway.state.cluster import ClusterState
-from fairway.state.jobs import Job, Task, TaskState
+from fairway.state.derived import DerivedValue, Generations
+from fairway.state.jobs import History, Job, Task, TaskState, next_history
 from fairway.state.queues import Amounts, add
+from fairway.state.shapes import Shape
+from fairway.state.snapshot import Snapshot
 from fairway.state.waiting import GangTemplate, PendingJob
+
+
+class StandingJob(NamedTuple):
+    """`places` are tasks, rows and since when; `entries` what plans say of them."""
+
+    shapes: frozenset[Shape]
+    places: tuple[tuple[Task, int, Micros], ...]
+    entries: tuple[Reservation, ...]
+    until: Micros | None
+    """When one of them times out."""
+    timed: bool
+    """Whether it is known that nothing can be said of when their capacity will be free."""
+
+
+class StandingReservations(
+    DerivedValue,
+    name="standing-reservations",
+    holds="jobs whose reservations the last cycle left as they were",
+    inputs=("snapshot", "jobs", "queues", "policy", "time"),
+    saves="reading, ordering and trying every job that has a reservation",
+):
+    """What one state keeps of its last cycle."""
+
+    def __init__(self, state: ClusterState, snapshot: Snapshot) -> None:
+        super().__init__(state.changed_jobs, snapshot.touched, snapshot.reshaped)
+        self._jobs: dict[Job, StandingJob] = {}
+        self._on: dict[int, set[Job]] = {}
+        self._rest_on: Generations = ()
+
+    @classmethod
+    def make(cls, state: ClusterState) -> StandingReservations:
+        return cls(state, state.derived.get(Snapshot))
+
+    def at(self, basis: Generations, now: Micros, *, explains: bool) -> dict[Job, StandingJob]:
+        """The jobs that stand as a session begins; `basis` is all that they rest on together. One that `explains` says
+        when capacity will be free.
+        """
+        self._rest_on = basis
+        self.sync()
+        for job in [job for job, known in self._jobs.items() if known.until is not None and known.until <= now]:
+            self.discard(job)
+        return {job: known for job, known in self._jobs.items() if known.timed or not explains}
+
+    def generations(self) -> Generations:
+        return self._rest_on
+
+    def rebuild(self) -> None:
+        """None stands: the cycle that begins will find out."""
+        self._jobs, self._on = {}, {}
+
+    def update(self, changed: list[Job], touched: IntColumn, reshaped: IntColumn) -> None:
+        if not self._jobs:
+            return
+        rows = {*touched.tolist(), *reshaped.tolist()}
+        for job in dict.fromkeys(changed):
+            self.discard(job)
+            rows.update(task.node for task in job.tasks)
+        for row in self._on.keys() & rows:
+            for job in list(self._on.get(row, ())):
+                self.discard(job)
+
+    def add(self, job: Job, found: StandingJob) -> None:
+        self.discard(job)
+        self._jobs[job] = found
+        for _, row, _ in found.places:
+            self._on.setdefault(row, set()).add(job)
+
+    def discard(self, job: Job) -> None:
+        known = self._jobs.pop(job, None)
+        for _, row, _ in () if known is None else known.places:
+            jobs = self._on.get(row, set())
+            jobs.discard(job)
+            if not jobs:
+                self._on.pop(row, None)
+
+
+def standing_reservations(state: ClusterState) -> StandingReservations:
+    return state.derived.get(StandingReservations)
+
+
+def shapes_of(standing: Iterable[StandingJob]) -> set[Shape]:
+    return {shape for known in standing for shape in known.shapes}
 
 
 class TaskReservation:
     """A task's reservation on a row."""
 
-    __slots__ = ("job", "open", "planned_start", "row", "since", "state", "task")
+    __slots__ = ("history", "job", "open", "planned_start", "row", "since", "state", "task")
 
     def __init__(self, job: JobRun, task: Task, row: int, state: TaskState, since: Micros) -> None:
         self.job = job
         self.task = task
         self.row = row
         self.state = state
+        self.history: History = (state,)
         self.since = since
         self.planned_start: PlannedStart | None = None
         self.open = False
         """Whether others may use the node for now, as long as they keep the planned start."""
+
+    def become(self, state: TaskState) -> None:
+        """Move to another state, as its task will once the plan is carried out; an illegal move raises."""
+        self.history = next_history(self.task.key, self.history, state)
+        self.state = state
 
     def __repr__(self) -> str:
         return f"<Hold {self.task.key} {self.state.name} row={self.row}>"
@@ -227,7 +336,7 @@ class Reservations:
             return False
         if waits is TaskState.RESERVED:
             self._unflag(reservation)
-        reservation.state = TaskState.ALLOCATED
+        reservation.become(TaskState.ALLOCATED)
         self._take(reservation, 1)
         reservation.job.count_ready(reservation.task, 1)
         return True
@@ -236,7 +345,7 @@ class Reservations:
         """An ALLOCATED reservation goes back to being nominated, or to being reserved because its capacity is gone."""
         reservation.job.count_ready(reservation.task, -1)
         self._take(reservation, -1)
-        reservation.state = state
+        reservation.become(state)
         if state is TaskState.RESERVED:
             self._flag(reservation.row, 1)
         else:

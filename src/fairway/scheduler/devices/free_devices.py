@@ -1,4 +1,10 @@
-"""Where a session's placements leave the devices of each node, as steps from one set of free slots to the next.
+"""What it costs the other classes that a device is used, for the strategy least-loss.
+
+The loss of a device is the sum, over the classes that could take it, of what is asked of the class over what is free
+of it. With nothing asked of any of them it is the number of those classes. Asked and free are those of the beginning of
+the cycle, so that the order of choices does not change what they cost.
+
+Where a session's placements leave the devices of each node, as steps from one set of free slots to the next.
 
 Free slots are not changed here: taking devices leads to other ones. Rows whose nodes are alike share them, so what a
 task is given, and what that means to the columns, is worked out once for all of them.
@@ -7,6 +13,8 @@ task is given, and what that means to the columns, is worked out once for all of
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
+from fractions import Fraction
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +22,7 @@ from numpy.typing import NDArray
 
 from fairway.devices.match.capacity import FreeSlots, Portion
 from fairway.devices.match.solving import TakenSlot, solve
-from fairway.devices.match.strategies import DEFAULT_CHAIN, Chain
+from fairway.devices.match.strategies import DEFAULT_CHAIN, Chain, Loss
 from fairway.devices.model.device import WHOLE
 from fairway.devices.select.selector_requests import label
 from fairway.devices.track.holders import allocation_of, counts
@@ -22,8 +30,46 @@ from fairway.devices.track.ledger import DeviceLedger
 from fairway.devices.track.node import ClassNames, NodeDevices, SlotAllocation, portion_milli
 from fairway.devices.track.slotbits import first_slots
 from fairway.resources.columns import Vector
-from fairway.scheduler.devices.loss import Losses
 from fairway.scheduler.devices.requests import PreparedRequest
+from fairway.state.cluster import ClusterState
+
+
+class Losses:
+    """Worked out when it is needed: most policies never need it."""
+
+    def __init__(self, ledger: DeviceLedger, state: ClusterState) -> None:
+        self._ledger = ledger
+        self._state = state
+        self._known: dict[frozenset[str], tuple[Fraction, int]] = {}
+
+    def on(self, node: NodeDevices) -> Loss:
+        return lambda slot: self._loss(node.selectable_by[slot])
+
+    def _loss(self, names: frozenset[str]) -> tuple[Fraction, int]:
+        found = self._known.get(names)
+        if found is None:
+            cost = sum((self._per_class.get(name, Fraction(0)) for name in names), Fraction(0))
+            found = self._known[names] = (cost, 0 if cost else len(names))
+        return found
+
+    @cached_property
+    def _per_class(self) -> dict[str, Fraction]:
+        asked: dict[str, int] = {}
+        for template in self._state.waiting.templates():
+            jobs = sum(len(job_class.jobs) for job_class in template.classes.values())
+            for run in template.runs:
+                requests = self._ledger.resolve(run.shape.devices).requests if run.shape.devices else ()
+                for option in (request.options[0] for request in requests):
+                    known = self._ledger.class_of(option.selector)
+                    if known is not None and not option.admin:
+                        amount = option.milli or option.units * WHOLE
+                        asked[known.name] = asked.get(known.name, 0) + jobs * run.size * amount
+        standings = ((name, self._ledger.standing(name)) for name in asked)
+        return {
+            name: Fraction(asked[name], max(WHOLE, standing.allocatable - standing.requested))
+            for name, standing in standings
+        }
+
 
 _NO_ROOM = object()
 
