@@ -17,11 +17,10 @@ import numpy as np
 from benchmarks.policies import SCORES, policy_for
 from benchmarks.timing import Paired, paired, quiet, seconds
 from benchmarks.workload import Size, Workload
-from fairway.api.affinity import Affinity, PodAffinity, PodAffinityTerm
+from fairway.api.core import Node
 from fairway.api.kinds import ApiObject
 from fairway.api.meta import LabelSelector
-from fairway.api.nodes import Node
-from fairway.api.pods import Pod
+from fairway.api.pods import Affinity, Pod, PodAffinity, PodAffinityTerm
 from fairway.api.policy import Policy
 from fairway.scheduler.decide import decide
 from fairway.state.cluster import ClusterState

@@ -18,10 +18,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fairway.api.classes import ClassRequirement, ClassSelector, ResourceClass, ResourceClassSpec
+from fairway.api.core import Node, NodeStatus
+from fairway.api.devices import ClassRequirement, ClassSelector, ResourceClass, ResourceClassSpec
 from fairway.api.kinds import ApiObject
 from fairway.api.meta import ObjectMeta
-from fairway.api.nodes import Node, NodeStatus
 from fairway.api.pods import Container, Pod, PodSpec, ResourceRequirements
 from fairway.api.policy import default_policy
 from fairway.api.scheduling import PodGroup, PodGroupSpec

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.timing import paired, quiet, seconds
+from fairway.api.core import Node, NodeStatus
 from fairway.api.kinds import ApiObject
 from fairway.api.meta import ObjectMeta
-from fairway.api.nodes import Node, NodeStatus
 from fairway.api.pods import Container, Pod, PodSpec, ResourceRequirements
 from fairway.api.policy import Policy, parse_policy
 from fairway.scheduler.decide import decide

@@ -22,9 +22,9 @@ from pathlib import Path
 
 import msgspec
 
+from fairway.api.core import Node
 from fairway.api.kinds import ApiObject
 from fairway.api.manifests import parse_object
-from fairway.api.nodes import Node
 from fairway.api.policy import default_policy
 from fairway.app.live.viewer_feed import FeedHead, ViewerFeed
 from fairway.app.view.job_table import JobQuery

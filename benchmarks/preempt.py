@@ -19,9 +19,9 @@ import numpy as np
 
 from benchmarks.timing import paired, quiet, seconds
 from benchmarks.workload import GROUP, QUEUE, START
+from fairway.api.core import Node, NodeStatus
 from fairway.api.kinds import ApiObject
 from fairway.api.meta import ObjectMeta
-from fairway.api.nodes import Node, NodeStatus
 from fairway.api.pods import Container, Pod, PodSpec, PodStatus, ResourceRequirements
 from fairway.api.policy import Policy, parse_policy
 from fairway.api.scheduling import PodGroup, PodGroupSpec, Queue, QueueGuarantee, QueueSpec

@@ -16,9 +16,9 @@ from functools import partial
 from msgspec.structs import replace
 
 from benchmarks.timing import paired, quiet, seconds
+from fairway.api.core import Node, NodeStatus
 from fairway.api.kinds import ApiObject
 from fairway.api.meta import Condition, ObjectMeta
-from fairway.api.nodes import Node, NodeStatus
 from fairway.api.pods import Container, Pod, PodSpec, PodStatus, ResourceRequirements
 from fairway.api.policy import default_policy
 from fairway.clock import parse_rfc3339

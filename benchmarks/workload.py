@@ -9,9 +9,9 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 from numpy.typing import NDArray
 
+from fairway.api.core import Node, NodeStatus
 from fairway.api.kinds import ApiObject
 from fairway.api.meta import ObjectMeta
-from fairway.api.nodes import Node, NodeStatus
 from fairway.api.pods import Container, Pod, PodSpec, PodStatus, ResourceRequirements
 from fairway.api.scheduling import PodGroup, PodGroupSpec, Queue, QueueSpec
 

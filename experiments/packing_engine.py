@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 
 from experiments.packing import MAX_PODS, Place
 from experiments.packing_plugins import ANY_GPU, registry
-from fairway.api.classes import ClassRequirement, ClassSelector, ResourceClass, ResourceClassSpec
+from fairway.api.core import Node, NodeStatus
+from fairway.api.devices import ClassRequirement, ClassSelector, ResourceClass, ResourceClassSpec
 from fairway.api.meta import ObjectMeta
-from fairway.api.nodes import Node, NodeStatus
 from fairway.api.pods import Container, Pod, PodSpec, ResourceRequirements
 from fairway.api.policy import Policy, parse_policy
 from fairway.devices.model.sources import ANNOTATION

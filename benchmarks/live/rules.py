@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from benchmarks.live.scene import NOW, Scene, growth, node, pod
-from fairway.api.affinity import TopologySpreadConstraint
 from fairway.api.kinds import ApiObject
 from fairway.api.meta import LabelSelector
-from fairway.api.pods import ContainerPort
+from fairway.api.pods import ContainerPort, TopologySpreadConstraint
 from fairway.api.policy import Policy, parse_policy
 from fairway.scheduler.decide import decide
 from fairway.scheduler.plugins.installed import default_registry

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from benchmarks.policies import policy_for
 from benchmarks.timing import seconds
+from fairway.api.core import Node, NodeStatus
 from fairway.api.kinds import ApiObject
 from fairway.api.meta import ObjectMeta
-from fairway.api.nodes import Node, NodeStatus
 from fairway.api.pods import Container, Pod, PodSpec, PodStatus, ResourceRequirements
 from fairway.api.policy import Policy
 from fairway.api.scheduling import PodGroup, PodGroupSpec, PodGroupStatus, Queue, QueueSpec

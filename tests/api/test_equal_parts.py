@@ -5,9 +5,8 @@ import json
 
 from benchmarks.pods import pod_list
 
-from fairway.api.manifests import load, parse_object
+from fairway.api.manifests import MAX_SHARED, SharedParts, load, parse_object
 from fairway.api.pods import Pod
-from fairway.api.sharing import MAX_SHARED, SharedParts
 from support import objects as make
 
 

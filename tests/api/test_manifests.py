@@ -13,8 +13,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairway.api import sources
-from fairway.api.classes import ResourceClass
+from fairway.api import documents
+from fairway.api.devices import ResourceClass
 from fairway.api.kinds import KINDS, OTHER_FORMS, key
 from fairway.api.manifests import load, parse_object
 from fairway.errors import InputError, ManifestError
@@ -96,8 +96,8 @@ class TestSources:
         assert printed("a.yaml") == ["a.yaml: cannot be read: Too many levels of symbolic links"]
 
     def test_too_large(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(sources, "MAX_YAML_BYTES", 2**20)
-        monkeypatch.setattr(sources, "MAX_JSON_BYTES", 2**21)
+        monkeypatch.setattr(documents, "MAX_YAML_BYTES", 2**20)
+        monkeypatch.setattr(documents, "MAX_JSON_BYTES", 2**21)
         write("a.yaml", "#" * (2**20 + 1))
         write("b.json", " " * (2**21 + 1))
         assert printed("a.yaml", "b.json", "-", stdin=b"#" * 2**22) == [

@@ -2,8 +2,7 @@
 
 import pytest
 
-from fairway.api.arguments import BackfillArguments, BinPackArguments, ReserveArguments
-from fairway.api.catalog import FLAGS, Catalog
+from fairway.api.arguments import FLAGS, BackfillArguments, BinPackArguments, Catalog, ReserveArguments
 from fairway.api.policy import Policy, default_policy, load_policy, parse_policy
 from fairway.errors import InputError
 from fairway.scheduler.framework.plugin_set import Registry

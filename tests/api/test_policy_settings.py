@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import msgspec
 import pytest
 
-from fairway.api.catalog import FLAGS, Catalog
+from fairway.api.arguments import FLAGS, Catalog
 from fairway.api.policy import parse_policy
 from fairway.api.settings import Arguments, Count, Seconds, Weight, did_you_mean, setting, settings_of
 from fairway.errors import InputError

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from fairway.api.affinity import matches
 from fairway.api.meta import LabelSelector, LabelSelectorRequirement
+from fairway.api.pods import matches
 
 LABELS = {"app": "web", "tier": "front"}
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fairway.api.policy import Policy, parse_policy
-from fairway.api.reservations import Reservation
+from fairway.api.scheduling import Reservation
 from fairway.app.sandbox.engine import Sandbox
 from fairway.errors import InputError
 from fairway.scheduler.plugins.installed import default_registry

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fairway.api.policy import parse_policy
-from fairway.api.reservations import Reservation
+from fairway.api.scheduling import Reservation
 from fairway.app.sandbox.engine import Sandbox, create
 from fairway.app.sandbox.store import Store
 from fairway.app.sandbox.world import ROUND, demo_world

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from fairway.api.classes import ClassRequirement, ClassSelector
+from fairway.api.devices import ClassRequirement, ClassSelector
 from fairway.devices import Device, compile_selector
 from fairway.devices.model.values import Raw
 from support.cli import invoke

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from fairway.api.classes import ResourceClass
+from fairway.api.devices import ResourceClass
 from fairway.cli.amounts import age, readable
 from fairway.clock import SECOND
 from support import objects as make

@@ -13,8 +13,8 @@ from typing import ClassVar
 from msgspec.structs import replace
 
 from fairway.api import kinds
+from fairway.api.core import Node
 from fairway.api.kinds import ApiObject, ObjectKey
-from fairway.api.nodes import Node
 from fairway.api.pods import Pod
 from fairway.api.policy import Policy
 from fairway.app.sandbox.engine import Sandbox

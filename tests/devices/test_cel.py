@@ -16,8 +16,7 @@ from cel_expr_python.ext import ext_bindings  # type: ignore[import-untyped]
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairway.api.classes import ResourceClass, ResourceClassSpec
-from fairway.api.devices import ResourceSlice
+from fairway.api.devices import ResourceClass, ResourceClassSpec, ResourceSlice
 from fairway.api.meta import ObjectMeta
 from fairway.devices import compile_selector
 from fairway.devices.model.inventory import Inventory

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fairway.devices
-from fairway.api.classes import ResourceClass
-from fairway.api.devices import ResourceSlice
+from fairway.api.devices import ResourceClass, ResourceSlice
 from fairway.devices import Device, Matcher, compile_selector
 from fairway.devices.model.sources import from_annotation, from_extended_resource, from_slice
 from fairway.devices.model.values import Raw, Text

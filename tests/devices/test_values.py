@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairway.api.classes import ClassRequirement, ClassSelector
+from fairway.api.devices import ClassRequirement, ClassSelector
 from fairway.devices.model.device import Device
 from fairway.devices.model.units import Dimension, of_int, of_quantity, parse_number
 from fairway.devices.model.values import (

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from fairway.api import kinds
 from fairway.api.kinds import ApiObject
 from fairway.api.meta import ObjectMeta
-from fairway.api.reservations import JobReference, Reservation, ReservationSpec
+from fairway.api.scheduling import JobReference, Reservation, ReservationSpec
 from fairway.drive.change import DeleteReservation, WriteReservation
 from fairway.drive.store import ObjectStore
 from fairway.state.cluster import Upserted

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from fairway.api.core import Node
 from fairway.api.kinds import ApiObject, Kind
-from fairway.api.nodes import Node
 from fairway.app.live.election import LeaderElection
 from fairway.errors import ApiError, NoAnswerError
 from fairway.kube.http.client import ApiClient, Query

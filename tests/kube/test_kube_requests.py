@@ -17,7 +17,7 @@ from fairway.api.devices import (
 )
 from fairway.api.kinds import ObjectKey
 from fairway.api.meta import ObjectMeta
-from fairway.api.reservations import JobReference, Reservation, ReservationSpec
+from fairway.api.scheduling import JobReference, Reservation, ReservationSpec
 from fairway.drive.change import (
     AllocateClaim,
     Bind,

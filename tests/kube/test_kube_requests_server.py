@@ -22,7 +22,7 @@ from fairway.api.devices import (
 )
 from fairway.api.meta import Condition
 from fairway.api.pods import Pod
-from fairway.api.reservations import JobReference, Reservation, ReservationSpec, ReservationStatus, ReservedPlace
+from fairway.api.scheduling import JobReference, Reservation, ReservationSpec, ReservationStatus, ReservedPlace
 from fairway.clock import SECOND, to_datetime, wall_clock
 from fairway.drive.change import (
     AllocateClaim,

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from fairway.api.core import NAMESPACE_WEIGHT, Namespace, Node, ResourceQuota
 from fairway.api.kinds import ApiObject
 from fairway.api.meta import ObjectMeta
-from fairway.api.namespaces import NAMESPACE_WEIGHT, Namespace, ResourceQuota
-from fairway.api.nodes import Node
 from fairway.api.pods import Pod, pod_request
 from fairway.api.scheduling import PodGroup, PriorityClass, Queue
 from fairway.clock import Micros, from_datetime

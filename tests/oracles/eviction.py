@@ -16,8 +16,8 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from fairway.api.arguments import EvictionArguments
+from fairway.api.core import Node
 from fairway.api.kinds import ApiObject
-from fairway.api.nodes import Node
 from fairway.api.policy import Policy
 from oracles.allocation import Allocation, has_started
 from oracles.cluster import Amounts, Cluster, Job, Task, add_up

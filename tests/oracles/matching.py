@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-from fairway.api.affinity import NodeSelectorTerm, Taint, Toleration
+from fairway.api.core import Node
 from fairway.api.meta import LabelSelector
-from fairway.api.nodes import Node
+from fairway.api.pods import NodeSelectorTerm, Taint, Toleration
 
 LAST = 1 << 70
 """Later than every time: what was never created comes last."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from fairway.api.affinity import PodAffinity, PodAffinityTerm, TopologySpreadConstraint
 from fairway.api.arguments import BinPackArguments, NodeOrderArguments
+from fairway.api.core import Node
 from fairway.api.meta import LabelSelector
-from fairway.api.nodes import Node
+from fairway.api.pods import PodAffinity, PodAffinityTerm, TopologySpreadConstraint
 from fairway.api.policy import Policy
 from fairway.resources.algebra import Resource
 from oracles.cluster import Amounts, Cluster, Task, add_up

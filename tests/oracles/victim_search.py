@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from fairway.api.arguments import EvictionArguments
-from fairway.api.nodes import Node
+from fairway.api.core import Node
 from fairway.clock import SECOND
 from oracles.cluster import Job, Task, add_up
 from oracles.entitlement import Preempt, Reclaim, lost_by

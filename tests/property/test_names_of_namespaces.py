@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from fairway.api.core import Namespace
 from fairway.api.kinds import ApiObject
 from fairway.api.manifests import load
-from fairway.api.namespaces import Namespace
 from fairway.api.policy import Policy
 from fairway.scheduler.decide import decide
 from fairway.scheduler.plan import Plan

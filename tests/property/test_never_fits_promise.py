@@ -3,7 +3,7 @@
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fairway.api.nodes import Node
+from fairway.api.core import Node
 from fairway.api.pods import Pod
 from fairway.api.scheduling import PodGroup
 from support.clusters import clusters

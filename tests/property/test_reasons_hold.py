@@ -10,8 +10,8 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 
+from fairway.api.core import Node
 from fairway.api.kinds import ApiObject
-from fairway.api.nodes import Node
 from fairway.api.pods import Pod
 from fairway.api.policy import Policy
 from fairway.api.scheduling import Queue

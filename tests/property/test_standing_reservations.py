@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from fairway.api.core import Node
 from fairway.api.kinds import ApiObject, key
-from fairway.api.nodes import Node
 from fairway.api.pods import Pod
 from fairway.api.policy import Policy
-from fairway.api.reservations import Reservation
+from fairway.api.scheduling import Reservation
 from fairway.clock import SECOND
 from fairway.drive.objects import bound
 from fairway.scheduler.decide import decide

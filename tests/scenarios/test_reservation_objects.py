@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from fairway.api.reservations import MAX_PLACES, JobReference, Reservation, reservation_name
+from fairway.api.scheduling import MAX_PLACES, JobReference, Reservation, reservation_name
 from fairway.clock import SECOND, to_datetime
 from fairway.errors import InputError
 from fairway.scheduler.reservations.objects import reservation_objects

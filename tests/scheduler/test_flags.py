@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairway.api.catalog import FLAGS
+from fairway.api.arguments import FLAGS
 from fairway.api.hooks import HOOKS
 from fairway.scheduler.framework.plugin_set import Registry
 from fairway.scheduler.plugins import BUILT_IN

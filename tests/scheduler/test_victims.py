@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from fairway.api.nodes import Node
+from fairway.api.core import Node
 from fairway.api.pods import Pod
 from fairway.api.policy import Policy
 from fairway.api.scheduling import Queue

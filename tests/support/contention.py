@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from fairway.api.kinds import ApiObject
 from fairway.api.pods import Pod
 from fairway.api.policy import Policy
-from fairway.api.reservations import reservation_name
+from fairway.api.scheduling import reservation_name
 from fairway.clock import SECOND, to_datetime
 from fairway.scheduler.decide import decide
 from fairway.scheduler.paranoid import check

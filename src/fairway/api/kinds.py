@@ -8,9 +8,23 @@ from typing import Any
 
 import msgspec
 
-from fairway.api.classes import ResourceClass
-from fairway.api.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice
-from fairway.api.eviction_records import EvictionRecord
+from fairway.api.core import (
+    CSINode,
+    Namespace,
+    Node,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    ResourceQuota,
+    StorageClass,
+)
+from fairway.api.devices import (
+    DeviceClass,
+    DeviceTaintRule,
+    ResourceClaim,
+    ResourceClaimTemplate,
+    ResourceClass,
+    ResourceSlice,
+)
 from fairway.api.fleet import (
     AddOnPlacementScore,
     ManagedCluster,
@@ -19,17 +33,21 @@ from fairway.api.fleet import (
     Placement,
     PlacementDecision,
 )
-from fairway.api.namespaces import Namespace, ResourceQuota
-from fairway.api.nodes import Node
-from fairway.api.podgroups import KubePodGroup, PluginPodGroup, check_kube_pod_group, check_plugin_pod_group
 from fairway.api.pods import Pod
-from fairway.api.reservations import Reservation
-from fairway.api.scheduling import PodDisruptionBudget, PodGroup, PriorityClass, Queue
+from fairway.api.scheduling import (
+    EvictionRecord,
+    HyperNode,
+    KubePodGroup,
+    PluginPodGroup,
+    PodDisruptionBudget,
+    PodGroup,
+    PriorityClass,
+    Queue,
+    Reservation,
+)
 from fairway.api.shape import Finding
-from fairway.api.topology import HyperNode, check_hyper_node
-from fairway.api.validation import cluster, devices, fleet, pods
+from fairway.api.validation import objects, pods
 from fairway.api.validation.labels import check_metadata
-from fairway.api.volumes import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
 
 ApiObject = (
     Node
@@ -118,19 +136,19 @@ def versions_read(name: str) -> tuple[str, ...]:
 
 
 def _kinds() -> Iterator[Kind]:
-    yield Kind("Node", ("v1",), Node, cluster.check_node)
+    yield Kind("Node", ("v1",), Node, objects.check_node)
     yield Kind("Pod", ("v1",), Pod, pods.check_pod, namespaced=True)
     yield Kind("Namespace", ("v1",), Namespace, name_is_label=True)
-    yield Kind("ResourceQuota", ("v1",), ResourceQuota, cluster.check_resource_quota, namespaced=True)
-    yield Kind("PersistentVolume", ("v1",), PersistentVolume, cluster.check_persistent_volume)
+    yield Kind("ResourceQuota", ("v1",), ResourceQuota, objects.check_resource_quota, namespaced=True)
+    yield Kind("PersistentVolume", ("v1",), PersistentVolume, objects.check_persistent_volume)
     yield Kind(
         "PersistentVolumeClaim",
         ("v1",),
         PersistentVolumeClaim,
-        cluster.check_persistent_volume_claim,
+        objects.check_persistent_volume_claim,
         namespaced=True,
     )
-    yield Kind("StorageClass", ("storage.k8s.io/v1",), StorageClass, cluster.check_storage_class)
+    yield Kind("StorageClass", ("storage.k8s.io/v1",), StorageClass, objects.check_storage_class)
     yield Kind("CSINode", ("storage.k8s.io/v1",), CSINode)
     yield from _scheduling_kinds()
     yield from _device_kinds()
@@ -139,12 +157,12 @@ def _kinds() -> Iterator[Kind]:
 
 def _scheduling_kinds() -> Iterator[Kind]:
     batch = ("scheduling.volcano.sh/v1beta1",)
-    yield Kind("PriorityClass", ("scheduling.k8s.io/v1",), PriorityClass, cluster.check_priority_class)
+    yield Kind("PriorityClass", ("scheduling.k8s.io/v1",), PriorityClass, objects.check_priority_class)
     yield Kind(
         "PodDisruptionBudget",
         ("policy/v1",),
         PodDisruptionBudget,
-        cluster.check_pod_disruption_budget,
+        objects.check_pod_disruption_budget,
         namespaced=True,
     )
     queue_fields = {
@@ -153,40 +171,40 @@ def _scheduling_kinds() -> Iterator[Kind]:
         "extendClusters": "see fairway place for fleets",
         "type": "all queues are alike",
     }
-    yield Kind("Queue", batch, Queue, cluster.check_queue, not_honoured=queue_fields)
+    yield Kind("Queue", batch, Queue, objects.check_queue, not_honoured=queue_fields)
     group_fields = {
         "subGroupPolicy": "a job waits unless it starts with all of its pods and its own networkTopology implies theirs"
     }
-    yield Kind("PodGroup", batch, PodGroup, cluster.check_pod_group, namespaced=True, not_honoured=group_fields)
-    yield Kind("HyperNode", ("topology.volcano.sh/v1alpha1",), HyperNode, check_hyper_node)
-    yield Kind("Reservation", ("fairway.dev/v1alpha1",), Reservation, cluster.check_reservation, namespaced=True)
+    yield Kind("PodGroup", batch, PodGroup, objects.check_pod_group, namespaced=True, not_honoured=group_fields)
+    yield Kind("HyperNode", ("topology.volcano.sh/v1alpha1",), HyperNode, objects.check_hyper_node)
+    yield Kind("Reservation", ("fairway.dev/v1alpha1",), Reservation, objects.check_reservation, namespaced=True)
     yield Kind(
         "EvictionRecord",
         ("fairway.dev/v1alpha1",),
         EvictionRecord,
-        cluster.check_eviction_record,
+        objects.check_eviction_record,
         namespaced=True,
     )
 
 
 def _device_kinds() -> Iterator[Kind]:
     dra = ("resource.k8s.io/v1",)
-    yield Kind("ResourceSlice", dra, ResourceSlice, devices.check_resource_slice)
-    yield Kind("DeviceTaintRule", ("resource.k8s.io/v1beta2",), DeviceTaintRule, devices.check_device_taint_rule)
-    yield Kind("DeviceClass", dra, DeviceClass, devices.check_device_class)
-    yield Kind("ResourceClaim", dra, ResourceClaim, devices.check_resource_claim, namespaced=True)
+    yield Kind("ResourceSlice", dra, ResourceSlice, objects.check_resource_slice)
+    yield Kind("DeviceTaintRule", ("resource.k8s.io/v1beta2",), DeviceTaintRule, objects.check_device_taint_rule)
+    yield Kind("DeviceClass", dra, DeviceClass, objects.check_device_class)
+    yield Kind("ResourceClaim", dra, ResourceClaim, objects.check_resource_claim, namespaced=True)
     yield Kind(
         "ResourceClaimTemplate",
         dra,
         ResourceClaimTemplate,
-        devices.check_resource_claim_template,
+        objects.check_resource_claim_template,
         namespaced=True,
     )
     yield Kind(
         "ResourceClass",
         ("fairway.dev/v1alpha1",),
         ResourceClass,
-        devices.check_resource_class,
+        objects.check_resource_class,
         api_version_optional=True,
     )
 
@@ -195,28 +213,30 @@ def _fleet_kinds() -> Iterator[Kind]:
     group = "cluster.open-cluster-management.io"
     sets = (f"{group}/v1beta2", f"{group}/v1beta1", f"{group}/v1alpha1")
     placements = (f"{group}/v1beta1", f"{group}/v1alpha1")
-    yield Kind("ManagedCluster", (f"{group}/v1",), ManagedCluster, fleet.check_managed_cluster)
-    yield Kind("ManagedClusterSet", sets, ManagedClusterSet, fleet.check_managed_cluster_set)
+    yield Kind("ManagedCluster", (f"{group}/v1",), ManagedCluster, objects.check_managed_cluster)
+    yield Kind("ManagedClusterSet", sets, ManagedClusterSet, objects.check_managed_cluster_set)
     yield Kind(
         "ManagedClusterSetBinding",
         sets,
         ManagedClusterSetBinding,
-        fleet.check_managed_cluster_set_binding,
+        objects.check_managed_cluster_set_binding,
         namespaced=True,
     )
-    yield Kind("Placement", placements, Placement, fleet.check_placement, namespaced=True)
+    yield Kind("Placement", placements, Placement, objects.check_placement, namespaced=True)
     yield Kind("PlacementDecision", placements, PlacementDecision, namespaced=True)
     yield Kind("AddOnPlacementScore", (f"{group}/v1alpha1",), AddOnPlacementScore, namespaced=True)
 
 
 def _other_forms() -> Iterator[Kind]:
     kube = ("scheduling.k8s.io/v1beta1", "scheduling.k8s.io/v1alpha2")
-    yield Kind("PodGroup", kube, KubePodGroup, check_kube_pod_group, namespaced=True, converted=KubePodGroup.converted)
+    yield Kind(
+        "PodGroup", kube, KubePodGroup, objects.check_kube_pod_group, namespaced=True, converted=KubePodGroup.converted
+    )
     yield Kind(
         "PodGroup",
         ("scheduling.x-k8s.io/v1alpha1",),
         PluginPodGroup,
-        check_plugin_pod_group,
+        objects.check_plugin_pod_group,
         namespaced=True,
         not_honoured={"scheduleTimeoutSeconds": "a gang waits until it fits"},
         converted=PluginPodGroup.converted,

@@ -2,10 +2,15 @@
 
     load(["cluster/", "jobs-*.yaml", "-"]) -> Manifests(objects, warnings)
 
-All objects or none: a run with an error raises ManifestError, whose lines read `file:line: path: what is
-wrong, what was expected`. With `skip_invalid` an object that has one is set aside instead, with its errors, and the
-others are read; a file that cannot be opened is still an error. Kinds that are not read are skipped with one warning.
-Where no object is left it is an error all the same.
+All objects or none: a run with an error raises ManifestError, whose lines read `file:line: path: what is wrong, what
+was expected`. With `skip_invalid`, an object with an error is set aside, with its errors, and the others are read; a
+file that cannot be opened is still an error, and so is a run in which no object is left. Kinds that are not read are
+skipped with one warning.
+
+Equal parts of pods are kept once (`SharedParts`): the containers, tolerations, rules and volumes that a template gives
+to a thousand pods are decoded a thousand times and stored once. That is safe because structs are frozen and nothing
+writes to what is in them. Names, labels and statuses mostly differ: looking for equal ones would cost more than it
+saves.
 """
 
 from __future__ import annotations
@@ -16,21 +21,63 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, TypeVar, cast
+
+import msgspec
 
 from fairway.api import kinds
-from fairway.api.documents import Document, PlainDocument, PlainValue, Value, read_documents
+from fairway.api.documents import Document, PlainDocument, PlainValue, Value, read_documents, read_sources
 from fairway.api.json_text import TOO_DEEP
 from fairway.api.kinds import ApiObject, Kind, ObjectKey
 from fairway.api.pods import Pod
 from fairway.api.scheduling import MAX_QUEUE_DEPTH, Queue
 from fairway.api.shape import Finding, Path, describe, fit, path_text
-from fairway.api.sharing import SharedParts
-from fairway.api.sources import read_sources
 from fairway.api.templates import expand, is_expanded, is_template, misplaced
 from fairway.api.unknown_fields import unknown_fields
-from fairway.api.validation.cluster import queue_levels
+from fairway.api.validation.objects import queue_levels
 from fairway.errors import ManifestError, Problem
+
+MAX_SHARED = 20_000
+"""Different parts that are remembered; a cluster with more has few that repeat."""
+
+T = TypeVar("T")
+
+
+class SharedParts:
+    """Parts are told apart by what they look like encoded."""
+
+    def __init__(self) -> None:
+        self._parts: dict[tuple[str, bytes], object] = {}
+        self._encode = msgspec.msgpack.Encoder().encode
+
+    def pod(self, pod: Pod) -> Pod:
+        """The same pod, of parts that others have too."""
+        spec = pod.spec
+        shared = msgspec.structs.replace(
+            spec,
+            containers=self._part("containers", spec.containers),
+            init_containers=self._part("containers", spec.init_containers),
+            node_selector=self._part("selector", spec.node_selector),
+            affinity=self._part("affinity", spec.affinity),
+            tolerations=self._part("tolerations", spec.tolerations),
+            topology_spread_constraints=self._part("spread", spec.topology_spread_constraints),
+            volumes=self._part("volumes", spec.volumes),
+        )
+        return Pod(shared, pod.metadata, pod.status)
+
+    def _part(self, field: str, part: T) -> T:
+        """The first part of this field that looks the same."""
+        if not part:
+            return part
+        key = field, self._encode(part)
+        found = self._parts.get(key)
+        if found is None:
+            if len(self._parts) >= MAX_SHARED:
+                self._parts.clear()
+            self._parts[key] = part
+            return part
+        return found  # type: ignore[return-value]
+
 
 MAX_PROBLEMS = 50
 """Problems shown in full; of the rest only their number."""

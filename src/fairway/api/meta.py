@@ -1,8 +1,8 @@
-"""What every object has: metadata, conditions, and selectors over labels.
+"""What every object has: metadata, conditions, selectors over labels, and a resource version.
 
-The structs keep only what a scheduler reads; the decoder skips the rest of the Kubernetes schema without
-building it. They are frozen trees (change one with `msgspec.structs.replace`), which is why the garbage
-collector need not look at them.
+The structs keep only what a scheduler reads; the decoder skips the rest of the Kubernetes schema without building it.
+They are frozen trees (change one with `msgspec.structs.replace`) without reference cycles, which is why the garbage
+collector need not visit them (`gc=False`).
 """
 
 from __future__ import annotations
@@ -83,3 +83,18 @@ class LabelSelector(ApiStruct, frozen=True):
 
     match_labels: Labels = msgspec.field(default_factory=dict)
     match_expressions: tuple[LabelSelectorRequirement, ...] = ()
+
+
+_MOST_DIGITS = 20
+
+
+def version_number(version: str) -> int | None:
+    """None where it is no number: then nothing can be said."""
+    is_number = version and len(version) <= _MOST_DIGITS and version.isascii() and version.isdecimal()
+    return int(version) if is_number else None
+
+
+def is_older(version: str, than: str) -> bool:
+    """False where nothing can be said."""
+    mine, theirs = version_number(version), version_number(than)
+    return mine is not None and theirs is not None and mine < theirs

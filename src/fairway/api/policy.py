@@ -12,12 +12,18 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fairway.api.argument_reader import describe, read_arguments, shortened
-from fairway.api.arguments import BackfillArguments, EvictionArguments, ReserveArguments
-from fairway.api.catalog import FLAG_ALIASES, FLAGS, Catalog, CatalogEntry
+from fairway.api.arguments import (
+    FLAG_ALIASES,
+    FLAGS,
+    BackfillArguments,
+    Catalog,
+    CatalogEntry,
+    EvictionArguments,
+    ReserveArguments,
+)
 from fairway.api.marked_yaml import MAX_CHARACTERS, Marked, read_marked
 from fairway.api.peers import ALWAYS_CHECKED, COMPATIBILITY, instead_of, peer_of, volcano_has
-from fairway.api.settings import Arguments, did_you_mean
+from fairway.api.settings import Arguments, describe, did_you_mean, read_arguments, shortened
 from fairway.api.shape import Finding
 from fairway.api.validation.labels import check_key
 from fairway.errors import InputError, PolicyError, Problem

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from fairway.api.catalog import Catalog
+from fairway.api.arguments import Catalog
 from fairway.api.policy import Policy, parse_policy
 from fairway.drive import recording
 from fairway.drive.recording import RecordedCycle, Recorder

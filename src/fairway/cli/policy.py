@@ -10,7 +10,7 @@ import click
 from fairway.cli.output import console, echo, output_option, print_structured, table, warn
 
 if TYPE_CHECKING:
-    from fairway.api.catalog import Catalog, CatalogEntry
+    from fairway.api.arguments import Catalog, CatalogEntry
     from fairway.api.policy import ActionConfig, PluginConfig, Policy
 
 
@@ -144,7 +144,7 @@ def _settings(
 
 def _flags(plugin: PluginConfig, entry: CatalogEntry, policy: Policy) -> Iterator[tuple[str, bool, str]]:
     """Name, value and origin of the flags that have an effect, and of those that were given without one."""
-    from fairway.api.catalog import FLAGS
+    from fairway.api.arguments import FLAGS
 
     for flag in FLAGS:
         if flag in entry.flags or flag in plugin.lines:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from fairway.api.catalog import FLAG_ALIASES, FLAGS, Catalog, CatalogEntry
+from fairway.api.arguments import FLAG_ALIASES, FLAGS, Catalog, CatalogEntry
 from fairway.api.policy import DEFAULT_ACTIONS, DEFAULT_TIERS, EXCLUSIVE
 from fairway.api.settings import Setting, settings_of
 

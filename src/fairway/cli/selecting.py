@@ -17,8 +17,8 @@ _PARTS = re.compile(r",(?![^()]*\))")
 
 def label_selector(text: str) -> Callable[[Mapping[str, str]], bool]:
     """`app=web,tier!=cache,zone in (a, b),gpu,!spot`: whether labels have all of that."""
-    from fairway.api.affinity import satisfies
     from fairway.api.meta import LabelSelectorRequirement
+    from fairway.api.pods import satisfies
     from fairway.errors import InputError
 
     requirements = []

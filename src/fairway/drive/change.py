@@ -24,10 +24,9 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from fairway.api.devices import ResourceClaim, ResourceClaimStatus
-from fairway.api.eviction_records import EvictionRecord
 from fairway.api.kinds import ApiObject, ObjectKey
 from fairway.api.pods import ExtendedClaimStatus, Pod, PodClaimStatus
-from fairway.api.reservations import Reservation
+from fairway.api.scheduling import EvictionRecord, Reservation
 from fairway.clock import Micros
 from fairway.drive import objects
 from fairway.scheduler.plan import Binding, Eviction

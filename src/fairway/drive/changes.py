@@ -12,10 +12,9 @@ from msgspec.structs import replace
 
 from fairway.api import kinds
 from fairway.api.devices import MAX_USERS, DeviceClass, ResourceClaim, ResourceClaimTemplate
-from fairway.api.eviction_records import EvictionRecord
 from fairway.api.kinds import ObjectKey
 from fairway.api.pods import Pod
-from fairway.api.reservations import Reservation
+from fairway.api.scheduling import EvictionRecord, Reservation
 from fairway.clock import SECOND, Micros
 from fairway.drive.change import (
     AllocateClaim,

@@ -12,7 +12,6 @@ from typing import Protocol, TypeVar
 
 from msgspec.structs import replace
 
-from fairway.api.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from fairway.api.devices import (
     AllocatedDevices,
     Allocation,
@@ -26,7 +25,7 @@ from fairway.api.devices import (
     ResourceClaimTemplate,
 )
 from fairway.api.meta import OwnerReference
-from fairway.api.pods import Pod, PodClaimStatus
+from fairway.api.pods import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Pod, PodClaimStatus
 from fairway.clock import Micros, to_datetime
 from fairway.drive.device_results import share_id
 from fairway.scheduler.plan import Binding, DeviceChoice

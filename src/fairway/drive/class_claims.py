@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 
-from fairway.api.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from fairway.api.devices import (
     AllocatedDevices,
     Allocation,
@@ -25,7 +24,15 @@ from fairway.api.devices import (
     ResourceClaimStatus,
 )
 from fairway.api.meta import ObjectMeta, OwnerReference
-from fairway.api.pods import Container, ExtendedClaimStatus, Pod, RequestMapping
+from fairway.api.pods import (
+    Container,
+    ExtendedClaimStatus,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    Pod,
+    RequestMapping,
+)
 from fairway.clock import Micros, to_datetime
 from fairway.drive.device_results import share_id
 from fairway.resources.quantity import parse_amount

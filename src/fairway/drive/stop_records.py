@@ -6,10 +6,16 @@ from datetime import datetime
 
 import msgspec
 
-from fairway.api.eviction_records import EvictionRecord, EvictionRecordSpec, EvictionRecordStatus
 from fairway.api.kinds import ObjectKey
 from fairway.api.meta import ObjectMeta
-from fairway.api.reservations import JobKind, JobReference, reservation_name
+from fairway.api.scheduling import (
+    EvictionRecord,
+    EvictionRecordSpec,
+    EvictionRecordStatus,
+    JobKind,
+    JobReference,
+    reservation_name,
+)
 from fairway.clock import parse_rfc3339, to_datetime
 from fairway.scheduler.plan import StopEntry
 

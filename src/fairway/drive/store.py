@@ -18,9 +18,9 @@ from msgspec.structs import replace
 
 from fairway.api import kinds
 from fairway.api.kinds import ApiObject, ObjectKey
+from fairway.api.meta import is_older, version_number
 from fairway.api.pods import Pod
 from fairway.api.scheduling import PodGroup
-from fairway.api.versions import is_older, version_number
 from fairway.drive.change import Change
 from fairway.state.events import Deleted, Event, Upserted
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from fairway.api.affinity import matches
 from fairway.api.fleet import ManagedClusterSet, ManagedClusterSetBinding
+from fairway.api.pods import matches
 from fairway.fleet.facts import ClusterFacts
 from fairway.fleet.names import SET_LABEL
 from fairway.fleet.scores import BoolColumn

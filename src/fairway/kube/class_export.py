@@ -12,8 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from fairway.api.classes import ResourceClass
-from fairway.api.devices import DeviceClass
+from fairway.api.devices import DeviceClass, ResourceClass
 from fairway.api.meta import ApiStruct, ObjectMeta
 from fairway.devices.select.cel import NOT_EXPORTED, export
 from fairway.devices.select.selectors import Finding

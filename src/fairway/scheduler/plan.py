@@ -13,8 +13,8 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from fairway.api.eviction_records import StoppedPod
 from fairway.api.meta import OwnerReference
+from fairway.api.scheduling import StoppedPod
 from fairway.clock import Micros, format_rfc3339
 
 

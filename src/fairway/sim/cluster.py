@@ -13,13 +13,11 @@ from random import Random
 from msgspec.structs import replace
 
 from fairway.api import kinds
+from fairway.api.core import Node
 from fairway.api.devices import ResourceClaim
-from fairway.api.eviction_records import EvictionRecord
 from fairway.api.kinds import ApiObject, ObjectKey
-from fairway.api.nodes import Node
 from fairway.api.pods import Pod
-from fairway.api.reservations import Reservation, reservation_name
-from fairway.api.scheduling import PodGroup
+from fairway.api.scheduling import EvictionRecord, PodGroup, Reservation, reservation_name
 from fairway.clock import SECOND, Micros
 from fairway.drive import claims
 from fairway.drive.change import Bind, Change, Evict

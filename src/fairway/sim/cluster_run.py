@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from itertools import islice
 from random import Random
 
+from fairway.api.core import NAMESPACE_WEIGHT, Node, ResourceQuota, ResourceQuotaSpec
 from fairway.api.kinds import ApiObject
 from fairway.api.manifests import Manifests, load
 from fairway.api.meta import ObjectMeta
-from fairway.api.namespaces import NAMESPACE_WEIGHT, ResourceQuota, ResourceQuotaSpec
-from fairway.api.nodes import Node
 from fairway.api.pods import Pod
 from fairway.api.policy import Policy
 from fairway.api.scheduling import Queue

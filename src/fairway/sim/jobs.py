@@ -7,9 +7,20 @@ from functools import lru_cache
 
 from msgspec.structs import replace
 
-from fairway.api.affinity import Affinity, NodeAffinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from fairway.api.meta import ObjectMeta
-from fairway.api.pods import DEFAULT_SCHEDULER, Container, Pod, PodSpec, ResourceRequirements, pod_request
+from fairway.api.pods import (
+    DEFAULT_SCHEDULER,
+    Affinity,
+    Container,
+    NodeAffinity,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    Pod,
+    PodSpec,
+    ResourceRequirements,
+    pod_request,
+)
 from fairway.api.scheduling import PodGroup, PodGroupSpec
 from fairway.clock import SECOND, Micros, to_datetime
 from fairway.resources.quantity import format_amount

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from random import Random
 
+from fairway.api.core import Node, NodeSpec, NodeStatus
 from fairway.api.meta import ObjectMeta
-from fairway.api.nodes import Node, NodeSpec, NodeStatus
 from fairway.resources.algebra import Resource
 from fairway.resources.quantity import format_amount
 from fairway.sim.scenario.model import NodeTemplate

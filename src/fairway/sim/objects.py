@@ -6,8 +6,8 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
+from fairway.api.core import Node
 from fairway.api.meta import Condition, OwnerReference
-from fairway.api.nodes import Node
 from fairway.api.pods import Pod, PodStatus
 from fairway.api.scheduling import PodGroup
 from fairway.clock import Micros, to_datetime

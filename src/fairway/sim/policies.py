@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from fairway.api.catalog import FLAGS, Catalog
+from fairway.api.arguments import FLAGS, Catalog
 from fairway.api.marked_yaml import read_marked
 from fairway.api.policy import ActionConfig, PluginConfig, Policy, parse_policy
 from fairway.errors import InputError, Problem

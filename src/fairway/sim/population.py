@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from fairway.api.core import Node
 from fairway.api.kinds import ApiObject
-from fairway.api.nodes import Node
 from fairway.api.pods import Pod
 from fairway.api.scheduling import PodGroup
 from fairway.clock import Micros

@@ -12,17 +12,34 @@ from typing import Any
 from weakref import WeakMethod
 
 from fairway.api import kinds
-from fairway.api.classes import ResourceClass
-from fairway.api.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice
-from fairway.api.eviction_records import EvictionRecord
+from fairway.api.core import (
+    CSINode,
+    Namespace,
+    Node,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    ResourceQuota,
+    StorageClass,
+)
+from fairway.api.devices import (
+    DeviceClass,
+    DeviceTaintRule,
+    ResourceClaim,
+    ResourceClaimTemplate,
+    ResourceClass,
+    ResourceSlice,
+)
 from fairway.api.kinds import ApiObject
-from fairway.api.namespaces import Namespace, ResourceQuota
-from fairway.api.nodes import Node
 from fairway.api.pods import Pod
-from fairway.api.reservations import Reservation
-from fairway.api.scheduling import PodDisruptionBudget, PodGroup, PriorityClass, Queue
-from fairway.api.topology import HyperNode
-from fairway.api.volumes import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
+from fairway.api.scheduling import (
+    EvictionRecord,
+    HyperNode,
+    PodDisruptionBudget,
+    PodGroup,
+    PriorityClass,
+    Queue,
+    Reservation,
+)
 from fairway.state.budgets import NamespaceBudgets
 from fairway.state.compaction import Compaction
 from fairway.state.device_requests import DeviceFact, fact_key

@@ -10,8 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, get_args
 
-from fairway.api.classes import DeviceStrategy, ResourceClass
-from fairway.api.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice
+from fairway.api.devices import (
+    DeviceClass,
+    DeviceStrategy,
+    DeviceTaintRule,
+    ResourceClaim,
+    ResourceClaimTemplate,
+    ResourceClass,
+    ResourceSlice,
+)
 from fairway.api.pods import Container, Pod
 from fairway.resources.quantity import parse_amount
 from fairway.state.log import Log

@@ -13,10 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from fairway.api.eviction_records import EvictionRecord
 from fairway.api.meta import ObjectMeta, OwnerReference
 from fairway.api.pods import Pod
-from fairway.api.reservations import JobKind, reservation_name
+from fairway.api.scheduling import EvictionRecord, JobKind, reservation_name
 from fairway.clock import SECOND, Micros, from_datetime
 from fairway.state.jobs import Job, Task, TaskState
 

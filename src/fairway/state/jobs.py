@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from fairway.api.meta import OwnerReference
 from fairway.api.pods import Pod
-from fairway.api.reservations import JobKind
+from fairway.api.scheduling import JobKind
 from fairway.clock import Micros, parse_rfc3339
 from fairway.errors import IllegalMoveError, InputError
 from fairway.resources.columns import Vector

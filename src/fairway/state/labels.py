@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from fairway.api.affinity import NodeSelectorRequirement, NodeSelectorTerm
+from fairway.api.pods import NodeSelectorRequirement, NodeSelectorTerm
 from fairway.resources.columns import BoolColumn
 
 CodeColumn = NDArray[np.int32]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fairway.api.namespaces import NAMESPACE_WEIGHT, Namespace, ResourceQuota
+from fairway.api.core import NAMESPACE_WEIGHT, Namespace, ResourceQuota
 from fairway.errors import QuantityError
 from fairway.resources.quantity import parse_quantity
 from fairway.state.membership import queue_named

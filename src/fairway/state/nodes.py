@@ -16,8 +16,8 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from fairway.api.affinity import Taint
-from fairway.api.nodes import Node
+from fairway.api.core import Node
+from fairway.api.pods import Taint
 from fairway.resources.algebra import Resource
 from fairway.resources.columns import Axis, Table, Vector
 from fairway.state.jobs import Task

@@ -17,8 +17,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from fairway.api.affinity import PodAffinityTerm, TopologySpreadConstraint, matches
 from fairway.api.meta import LabelSelector, LabelSelectorRequirement
+from fairway.api.pods import PodAffinityTerm, TopologySpreadConstraint, matches
 from fairway.errors import InputError
 from fairway.state.jobs import Task
 

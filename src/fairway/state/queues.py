@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set
 
-from fairway.api.affinity import matches
 from fairway.api.meta import LabelSelector
+from fairway.api.pods import matches
 from fairway.api.scheduling import MAX_QUEUE_DEPTH, Queue
 from fairway.clock import Micros, from_datetime
 from fairway.resources.algebra import Resource

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from fairway.api.reservations import MAX_PLACES, JobKind, JobReference, Reservation, reservation_name
+from fairway.api.scheduling import MAX_PLACES, JobKind, JobReference, Reservation, reservation_name
 from fairway.clock import from_datetime
 from fairway.state.jobs import Job, OverrunRecord, PlannedRecord, ReservationRecord, TaskState
 

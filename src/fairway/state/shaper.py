@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from fairway.api.affinity import Affinity, NodeAffinity, PodAffinity
-from fairway.api.pods import Pod, PodSpec, occupied
+from fairway.api.pods import Affinity, NodeAffinity, Pod, PodAffinity, PodSpec, occupied
 from fairway.resources.algebra import Resource
 from fairway.resources.columns import Vector
 from fairway.state.device_requests import DeviceFacts, device_requests_of

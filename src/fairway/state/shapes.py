@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from fairway.api.affinity import NodeAffinity, Toleration
+from fairway.api.pods import NodeAffinity, Toleration
 from fairway.resources.columns import Vector
 from fairway.state.device_requests import DeviceRequests
 from fairway.state.volumes import VolumeRequests

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fairway.api.affinity import Taint
+from fairway.api.pods import Taint
 from fairway.resources.columns import BoolColumn, IntColumn
 from fairway.state.cluster import ClusterState
 from fairway.state.derived import DerivedValue, Generations, same

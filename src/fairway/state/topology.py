@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from fairway.api.meta import ObjectMeta
-from fairway.api.scheduling import NetworkTopology, PodGroupSpec
-from fairway.api.topology import HyperNode
+from fairway.api.scheduling import HyperNode, NetworkTopology, PodGroupSpec
 from fairway.resources.quantity import INT64_MAX
 
 REQUIRED = "kueue.x-k8s.io/podset-required-topology"

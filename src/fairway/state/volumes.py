@@ -14,9 +14,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from fairway.api.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from fairway.api.pods import Pod, Volume
-from fairway.api.volumes import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
+from fairway.api.core import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
+from fairway.api.pods import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Pod, Volume
 
 
 class VolumeRequests(NamedTuple):

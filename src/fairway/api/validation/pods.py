@@ -5,18 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from fairway.api.affinity import (
+from fairway.api.pods import (
     Affinity,
+    Container,
     NodeSelector,
     NodeSelectorRequirement,
     NodeSelectorTerm,
+    Pod,
     PodAffinity,
     PodAffinityTerm,
+    PodSpec,
     Taint,
     Toleration,
     TopologySpreadConstraint,
+    occupied,
+    pod_request,
 )
-from fairway.api.pods import Container, Pod, PodSpec, occupied, pod_request
 from fairway.api.shape import Finding, Path, describe
 from fairway.api.validation.labels import (
     VALUE_EXPECTED,

@@ -7,9 +7,8 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from fairway.api.affinity import Affinity, Taint, Toleration
-from fairway.api.nodes import Node
-from fairway.api.pods import Pod
+from fairway.api.core import Node
+from fairway.api.pods import Affinity, Pod, Taint, Toleration
 from fairway.app.explain.model import SuggestedChange
 from fairway.app.explain.question import Attempt, Attempts, Question
 from fairway.app.explain.search import smallest_set

@@ -6,8 +6,8 @@ from functools import partial
 
 from msgspec.structs import replace
 
+from fairway.api.core import NAMESPACE_WEIGHT, ResourceQuota, ResourceQuotaSpec
 from fairway.api.meta import ObjectMeta
-from fairway.api.namespaces import NAMESPACE_WEIGHT, ResourceQuota, ResourceQuotaSpec
 from fairway.api.pods import pod_request
 from fairway.api.scheduling import Queue, QueueSpec, QueueStatus
 from fairway.app.explain.model import SuggestedChange

@@ -12,11 +12,10 @@ from functools import cached_property
 from typing import NamedTuple
 
 from fairway.api import kinds
+from fairway.api.core import Node, ResourceQuota
 from fairway.api.devices import ResourceClaim
 from fairway.api.kinds import ApiObject, ObjectKey
 from fairway.api.meta import ObjectMeta
-from fairway.api.namespaces import ResourceQuota
-from fairway.api.nodes import Node
 from fairway.api.pods import Pod
 from fairway.api.policy import Policy
 from fairway.api.scheduling import PodGroup, Queue

@@ -8,14 +8,11 @@ from typing import NamedTuple, TypeVar
 from msgspec.structs import replace
 
 from fairway.api import kinds
-from fairway.api.classes import ResourceClass, ResourceClassSpec
-from fairway.api.devices import ResourceClaim
-from fairway.api.eviction_records import EvictionRecord
+from fairway.api.core import Node
+from fairway.api.devices import ResourceClaim, ResourceClass, ResourceClassSpec
 from fairway.api.kinds import ApiObject, ObjectKey
-from fairway.api.nodes import Node
 from fairway.api.pods import Pod, pod_request
-from fairway.api.reservations import Reservation
-from fairway.api.scheduling import PodGroup, Queue
+from fairway.api.scheduling import EvictionRecord, PodGroup, Queue, Reservation
 from fairway.app.sandbox.journal import Journal
 from fairway.app.sandbox.runtimes import DRAWN, drawn, run_time
 from fairway.clock import Micros, to_datetime

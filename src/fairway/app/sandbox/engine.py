@@ -16,10 +16,10 @@ import msgspec
 from msgspec.structs import replace
 
 from fairway.api import kinds
-from fairway.api.classes import ResourceClass, ResourceClassStatus
+from fairway.api.devices import ResourceClass, ResourceClassStatus
 from fairway.api.kinds import ApiObject, ObjectKey
 from fairway.api.policy import Policy, parse_policy
-from fairway.api.reservations import Reservation
+from fairway.api.scheduling import Reservation
 from fairway.app.explain import Explanation, Situation, explain
 from fairway.app.explain.situation import PastRun
 from fairway.app.records import FinishedJob, Instant, LaterJob, SandboxEvent, read

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from fairway.api.nodes import Node
+from fairway.api.core import Node
 from fairway.api.pods import Pod
 from fairway.app.records import SandboxEvent
 from fairway.clock import Micros, format_rfc3339, from_datetime

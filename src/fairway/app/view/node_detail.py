@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from fairway.api.nodes import Node
+from fairway.api.core import Node
 from fairway.app.view.amounts import base, base_of_rows
 from fairway.app.view.device_list import devices_on
 from fairway.app.view.job_detail import pod_devices, requests_of

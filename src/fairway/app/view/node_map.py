@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fairway.api.nodes import Node
+from fairway.api.core import Node
 from fairway.app.view.amounts import divisor, is_resource, rank
 from fairway.app.view.mirror import Mirror
 from fairway.app.view.models.moves import ReservationEntry

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from fairway.api.affinity import NodeSelector
 from fairway.api.devices import DeviceTaintRule, ResourceSlice
+from fairway.api.pods import NodeSelector
 from fairway.devices.model.device import Device
 from fairway.devices.model.inventory import CounterKey
 from fairway.devices.model.sources import from_slice

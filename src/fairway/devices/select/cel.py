@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from math import floor
 from typing import Final
 
-from fairway.api.classes import ResourceClassSpec
+from fairway.api.devices import ResourceClassSpec
 from fairway.cel import MAX_EXPRESSION
 from fairway.devices.model.units import Dimension, Exact
 from fairway.devices.model.values import Operand

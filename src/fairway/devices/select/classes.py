@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from fairway.api.affinity import matches
-from fairway.api.classes import ResourceClass, ResourceClassSpec
+from fairway.api.devices import ResourceClass, ResourceClassSpec
+from fairway.api.pods import matches
 from fairway.devices.model.device import Device
 from fairway.devices.model.inventory import Inventory
 from fairway.devices.model.values import Value

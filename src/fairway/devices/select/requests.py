@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from fairway.api.affinity import NodeSelector
 from fairway.api.devices import (
     DeviceClaim,
     DeviceRequest,
@@ -14,6 +13,7 @@ from fairway.api.devices import (
     ResourceClaim,
     ResourceClaimTemplate,
 )
+from fairway.api.pods import NodeSelector
 from fairway.devices.select.classes import ClassTable
 from fairway.devices.select.selector_requests import ByClaim, ByClass, ByKind, ClaimMatcher, DeviceSelector
 from fairway.errors import InputError

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from fairway.api.classes import ClassRequirement, ClassSelector
+from fairway.api.devices import ClassRequirement, ClassSelector
 from fairway.devices.model.device import Device
 from fairway.devices.model.values import PROBLEMS, Operand, Value, operand
 from fairway.devices.select.operators import MATCHED, SIGNS, evaluate, problem_of

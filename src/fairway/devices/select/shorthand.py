@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from fairway.api.classes import ResourceClass
+from fairway.api.core import Node
+from fairway.api.devices import ResourceClass
 from fairway.api.kinds import ApiObject, ObjectKey, key
 from fairway.api.manifests import Manifests
-from fairway.api.nodes import Node
 from fairway.api.pods import Container, Pod
 from fairway.api.scheduling import PodGroup, Queue
 from fairway.devices.model.locating import is_plain_resource

@@ -12,8 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from fairway.api.classes import ResourceClass
-from fairway.api.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice
+from fairway.api.devices import (
+    DeviceClass,
+    DeviceTaintRule,
+    ResourceClaim,
+    ResourceClaimTemplate,
+    ResourceClass,
+    ResourceSlice,
+)
 from fairway.api.kinds import ObjectKey
 from fairway.devices.model.device import Device
 from fairway.devices.model.inventory import Inventory

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from fairway.api.affinity import matches
 from fairway.api.kinds import ApiObject
-from fairway.api.pods import Pod
+from fairway.api.pods import Pod, matches
 from fairway.api.scheduling import PodDisruptionBudget
 from fairway.clock import Micros
 from fairway.drive.change import Change, Evict, Nominate

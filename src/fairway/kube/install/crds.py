@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from fairway.api.classes import ResourceClass
-from fairway.api.eviction_records import MAX_VICTIMS, EvictionRecord
-from fairway.api.reservations import MAX_PLACES, Reservation
-from fairway.api.scheduling import PodGroup, Queue
+from fairway.api.devices import ResourceClass
+from fairway.api.scheduling import MAX_PLACES, MAX_VICTIMS, EvictionRecord, PodGroup, Queue, Reservation
 from fairway.kube.install import texts
 from fairway.kube.install.schema import Schema, add_rules, at, bound_texts, describe, rule, struct_schema
 

@@ -19,8 +19,7 @@ from typing import Any
 
 import msgspec
 
-from fairway.api.meta import ApiStruct, ObjectMeta
-from fairway.api.versions import is_older
+from fairway.api.meta import ApiStruct, ObjectMeta, is_older
 from fairway.clock import Clock, to_datetime
 from fairway.errors import InputError
 from fairway.kube.http.exchange import MERGE_PATCH, ApiAnswer, ApiRequest, encoded

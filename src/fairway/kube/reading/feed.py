@@ -11,7 +11,7 @@ from typing import Protocol
 
 from fairway.api import kinds
 from fairway.api.kinds import ApiObject, Kind, ObjectKey
-from fairway.api.versions import is_older
+from fairway.api.meta import is_older
 from fairway.kube.reading.reflector import Delivery, Gone
 
 

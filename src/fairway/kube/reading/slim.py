@@ -12,9 +12,9 @@ from typing import TypeVar
 import msgspec
 from msgspec.structs import replace
 
+from fairway.api.core import Node
 from fairway.api.kinds import ApiObject
 from fairway.api.meta import ObjectMeta, OwnerReference
-from fairway.api.nodes import Node
 from fairway.api.pods import Pod, PodSpec
 from fairway.state.annotations import MIN_AVAILABLE, noted
 from fairway.state.membership import group_name

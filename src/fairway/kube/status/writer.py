@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from fairway.api import kinds
-from fairway.api.classes import ResourceClass
+from fairway.api.devices import ResourceClass
 from fairway.api.kinds import ApiObject, ObjectKey
 from fairway.api.pods import Pod
 from fairway.api.scheduling import PodGroup, Queue

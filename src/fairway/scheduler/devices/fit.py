@@ -12,7 +12,7 @@ from operator import itemgetter
 
 import numpy as np
 
-from fairway.api.affinity import NodeSelector
+from fairway.api.pods import NodeSelector
 from fairway.devices.match.capacity import FreeSlots
 from fairway.devices.select.requests import ResolvedRequests
 from fairway.devices.select.selector_requests import ByClaim

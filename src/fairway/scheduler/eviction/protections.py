@@ -14,8 +14,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from fairway.api.affinity import matches
 from fairway.api.arguments import EvictionArguments
+from fairway.api.pods import matches
 from fairway.api.scheduling import PodDisruptionBudget
 from fairway.clock import SECOND, Micros
 from fairway.resources.columns import BoolColumn, IntColumn

@@ -43,7 +43,7 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from fairway.api.classes import DeviceStrategy
+from fairway.api.devices import DeviceStrategy
 from fairway.api.hooks import HOOKS, AnswerKind, HookEntry, OnFailure
 from fairway.devices.match.capacity import Portion
 from fairway.resources.columns import BoolColumn, IntColumn

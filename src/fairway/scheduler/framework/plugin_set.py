@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import Any
 
-from fairway.api.catalog import FLAGS, Catalog, catalog_of_actions
+from fairway.api.arguments import FLAGS, Catalog, catalog_of_actions
 from fairway.api.hooks import COLUMN_HOOKS, HOOKS, Combination
 from fairway.api.policy import PluginConfig, Policy
 from fairway.api.settings import Arguments

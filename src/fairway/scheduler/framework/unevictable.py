@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fairway.api.affinity import matches
+from fairway.api.pods import matches
 from fairway.api.scheduling import PodDisruptionBudget
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.verdict import Reason, Verdict

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from fairway.api.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Taint, Toleration
+from fairway.api.pods import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Taint, Toleration
 from fairway.resources.columns import BoolColumn
 from fairway.state.labels import NAME_FIELD, requirement_holds
 from fairway.state.shapes import Shape

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fairway.api.affinity import Taint
 from fairway.api.arguments import NodeOrderArguments
+from fairway.api.pods import Taint
 from fairway.scheduler.framework.hooks import FloatColumn
 from fairway.scheduler.placement import pod_rules
 from fairway.scheduler.placement.matching import term_column, tolerates

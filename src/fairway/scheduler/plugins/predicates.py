@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from fairway.api.affinity import Taint
+from fairway.api.pods import Taint
 from fairway.api.settings import Arguments
 from fairway.resources.columns import BoolColumn, IntColumn
 from fairway.scheduler import verdict as texts

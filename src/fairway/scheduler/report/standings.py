@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from itertools import zip_longest
 from typing import NamedTuple
 
-from fairway.api.eviction_records import MAX_VICTIMS, StoppedPod
+from fairway.api.scheduling import MAX_VICTIMS, StoppedPod
 from fairway.clock import Micros, format_rfc3339
 from fairway.devices.model.device import WHOLE
 from fairway.devices.track.columns import NONE, add_up, moved

@@ -9,7 +9,7 @@ from datetime import datetime
 import msgspec
 
 from fairway.api.meta import ObjectMeta, OwnerReference
-from fairway.api.reservations import (
+from fairway.api.scheduling import (
     JobKind,
     JobReference,
     PlaceState,

@@ -19,8 +19,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fairway.api.affinity import matches
-from fairway.api.topology import HyperNode, HyperNodeMember
+from fairway.api.pods import matches
+from fairway.api.scheduling import HyperNode, HyperNodeMember
 from fairway.resources.columns import BoolColumn, IntColumn
 from fairway.scheduler.framework.candidates import feasibility_is_monotone
 from fairway.scheduler.framework.decisions import Step

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from fairway.api.core import Node, NodeSpec, NodeStatus, ResourceQuota
 from fairway.api.kinds import find
 from fairway.api.meta import ObjectMeta
-from fairway.api.namespaces import ResourceQuota
-from fairway.api.nodes import Node, NodeSpec, NodeStatus
 from fairway.api.scheduling import Queue, QueueGuarantee, QueueSpec
 from fairway.api.settings import did_you_mean
 from fairway.api.shape import Finding, Path, describe

@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from fairway.api.affinity import Taint
 from fairway.api.fleet import ClusterTaint
 from fairway.api.meta import Int32, Positive
+from fairway.api.pods import Taint
 from fairway.resources.algebra import Resource
 from fairway.sim.limits import MAX_JOBS, MAX_NODES, MAX_TASKS
 from fairway.sim.spans import Drawn

@@ -8,11 +8,10 @@ from io import BytesIO
 from msgspec.structs import replace
 
 from fairway.api import kinds
+from fairway.api.core import NAMESPACE_WEIGHT, Node, ResourceQuota, ResourceQuotaSpec
 from fairway.api.kinds import ApiObject, ObjectKey
 from fairway.api.manifests import load, parse_object
 from fairway.api.meta import ObjectMeta
-from fairway.api.namespaces import NAMESPACE_WEIGHT, ResourceQuota, ResourceQuotaSpec
-from fairway.api.nodes import Node
 from fairway.api.pods import Pod, PodStatus
 from fairway.api.policy import Policy, parse_policy
 from fairway.api.scheduling import Queue

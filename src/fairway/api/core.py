@@ -1,4 +1,4 @@
-"""Persistent volumes, as far as they tie a pod to places."""
+"""What pods run on and in: nodes, namespaces with their quotas, and volumes that tie a pod to places."""
 
 from __future__ import annotations
 
@@ -6,8 +6,54 @@ from typing import Literal
 
 import msgspec
 
-from fairway.api.affinity import NodeSelector
-from fairway.api.meta import ApiStruct, Count, ObjectMeta
+from fairway.api.meta import Amounts, ApiStruct, Condition, Count, ObjectMeta, Scalars
+from fairway.api.pods import NodeSelector, Taint
+
+
+class NodeSpec(ApiStruct, frozen=True):
+    unschedulable: bool = False
+    taints: tuple[Taint, ...] = ()
+
+
+class NodeStatus(ApiStruct, frozen=True):
+    capacity: Amounts = msgspec.field(default_factory=dict)
+    allocatable: Amounts | None = None
+    conditions: tuple[Condition, ...] = ()
+
+
+class Node(ApiStruct, frozen=True):
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    spec: NodeSpec = msgspec.field(default_factory=NodeSpec)
+    status: NodeStatus = msgspec.field(default_factory=NodeStatus)
+
+    @property
+    def allocatable(self) -> dict[str, str]:
+        """What pods may use: where the node does not say, all it has, as the API server defaults it."""
+        given = self.status.allocatable
+        return self.status.capacity if given is None else given
+
+
+NAMESPACE_WEIGHT = "volcano.sh/namespace.weight"
+"""The key in a quota's `spec.hard` that holds the weight, as raw text: its reader decides what counts."""
+
+
+class NamespaceStatus(ApiStruct, frozen=True):
+    phase: str = "Active"
+
+
+class Namespace(ApiStruct, frozen=True):
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    status: NamespaceStatus = msgspec.field(default_factory=NamespaceStatus)
+
+
+class ResourceQuotaSpec(ApiStruct, frozen=True):
+    hard: Scalars = msgspec.field(default_factory=dict)
+
+
+class ResourceQuota(ApiStruct, frozen=True):
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    spec: ResourceQuotaSpec = msgspec.field(default_factory=ResourceQuotaSpec)
+
 
 DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 
