@@ -17,7 +17,7 @@ from fairway.api.devices import ClassRequirement, ClassSelector, ResourceClass, 
 from fairway.api.meta import ObjectMeta
 from fairway.api.pods import Container, Pod, PodSpec, ResourceRequirements
 from fairway.api.policy import Policy, parse_policy
-from fairway.devices.model.sources import ANNOTATION
+from fairway.devices.model.device import ANNOTATION
 from fairway.resources.quantity import format_amount
 from fairway.scheduler.decide import decide
 from fairway.sim.traces import GPU, GPU_MODEL_LABEL, TraceNode

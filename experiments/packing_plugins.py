@@ -8,7 +8,7 @@ import numpy as np
 
 from experiments.packers import MOST_CPU, MOST_GPU
 from fairway.api.settings import Arguments, Count, setting
-from fairway.devices.match.capacity import FreeSlots, Portion
+from fairway.devices.match.free_slots import FreeSlots, Portion
 from fairway.devices.track.node import NodeDevices
 from fairway.resources.columns import IntColumn
 from fairway.scheduler.devices.requests import PreparedRequest

@@ -16,7 +16,7 @@ from benchmarks.policies import policy_for
 from benchmarks.timing import quiet, seconds
 from fairway.api.kinds import ApiObject
 from fairway.api.pods import Pod
-from fairway.devices.select.cel_eval import ENVIRONMENT
+from fairway.devices.select.cel_selectors import ENVIRONMENT
 from fairway.scheduler.decide import decide
 from fairway.scheduler.plan import Plan
 from fairway.state.budgets import SCHEDULING_BUDGET

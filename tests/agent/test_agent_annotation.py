@@ -12,7 +12,7 @@ from agent.small_api import SmallApi
 from fairway.agent.service import NodeAgent
 from fairway.agent.settings import AgentSettings
 from fairway.app.live.logs import RunLog
-from fairway.devices.model.sources import ANNOTATION, from_annotation
+from fairway.devices.model.device import ANNOTATION, from_annotation
 from fairway.errors import InputError
 from fairway.kube.server.connection import Connection
 

@@ -15,7 +15,7 @@ from fairway.agent.offers import ListedDevice
 from fairway.agent.slices import write_plan
 from fairway.api.devices import ResourceSlice
 from fairway.api.meta import OwnerReference
-from fairway.devices.model.sources import from_slice
+from fairway.devices.model.device import from_slice
 
 LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 NODE = OwnerReference(kind="Node", name="n1", uid="u", api_version="v1")

@@ -13,7 +13,7 @@ from benchmarks.hostile_shapes import DEVICE_CLASS, KINDS, NAMESPACE, claim, nes
 from benchmarks.hostile_shapes import pod as hostile_pod
 
 from fairway.api.kinds import ApiObject
-from fairway.devices.select.cel_eval import SelectorAnswers
+from fairway.devices.select.cel_selectors import SelectorAnswers
 from fairway.scheduler.decide import decide
 from fairway.scheduler.plan import Plan
 from fairway.state.budgets import NamespaceBudgets
@@ -136,16 +136,16 @@ def test_an_expression_is_evaluated_once_for_devices_that_agree_in_what_it_reads
 
 
 def test_an_expression_that_does_not_compile_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    from fairway.devices.select import cel_eval
+    from fairway.devices.select import cel_selectors
 
     compiled: list[str] = []
-    program = cel_eval.ENVIRONMENT.program
+    program = cel_selectors.ENVIRONMENT.program
 
     def counted(text: str, **more: Any) -> Any:
         compiled.append(text)
         return program(text, **more)
 
-    monkeypatch.setattr(cel_eval.ENVIRONMENT, "program", counted)
+    monkeypatch.setattr(cel_selectors.ENVIRONMENT, "program", counted)
     state = state_with(*(thing for n in range(3) for thing in read(claim(f"c{n}", "this is (no expression 4711"))))
     for plan in cycles(state, 4):
         assert {row.reason for row in plan.pending} == {"ClassNotFound"}

@@ -8,8 +8,8 @@ import pytest
 
 from fairway.cel import Evaluation, Program
 from fairway.cel.program import MAX_COST
-from fairway.cel.reads import ValueOf
-from fairway.devices.select.cel_eval import ENVIRONMENT
+from fairway.cel.tree import ValueOf
+from fairway.devices.select.cel_selectors import ENVIRONMENT
 from support.bombs import doubled, mapped, nested_all, shared
 
 DEVICE: dict[str, Any] = {

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairway.cel.errors import Budget, BudgetError, EvaluationError
 from fairway.cel.regex import find_all, search
+from fairway.cel.values import Budget, BudgetError, EvaluationError
 from support.effort import examples
 
 MANY = examples(500, 20_000)

@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from fairway.api.devices import ResourceClass, ResourceClassSpec, ResourceSlice
 from fairway.api.meta import ObjectMeta
 from fairway.devices import compile_selector
+from fairway.devices.model.device import from_slice
 from fairway.devices.model.inventory import Inventory
-from fairway.devices.model.sources import from_slice
-from fairway.devices.select.cel import MAX_EXPRESSION, NOT_EXPORTED, SELECTS_NOTHING, export  # type: ignore[attr-defined]
+from fairway.devices.select.cel_export import MAX_EXPRESSION, NOT_EXPORTED, SELECTS_NOTHING, export  # type: ignore[attr-defined]
 from fairway.devices.select.classes import ClassTable
 from fairway.resources.quantity import parse_quantity
 from support.effort import examples

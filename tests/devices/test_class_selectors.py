@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import fairway.devices
 from fairway.api.devices import ResourceClass, ResourceSlice
 from fairway.devices import Device, Matcher, compile_selector
-from fairway.devices.model.sources import from_annotation, from_extended_resource, from_slice
+from fairway.devices.model.device import from_annotation, from_extended_resource, from_slice
 from fairway.devices.model.values import Raw, Text
 from fairway.devices.select.selectors import AMBIGUOUS_UNIT, INVALID
 from fairway.errors import InputError

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from msgspec.structs import replace
 
-from fairway.devices.track.invariants import check
-from fairway.devices.track.ledger import device_ledger
+from fairway.devices.track.ledger import check_ledger, device_ledger
 from fairway.state import invariants
 from fairway.state.cluster import ClusterState, Deleted, Upserted
 from support.devices import (
@@ -101,7 +100,7 @@ def test_a_device_that_vanishes_under_its_holder_leaves_more_requested_than_ther
     state.apply(Upserted(device_node("n1")))
     state.apply(Deleted(asking("p")))
     assert standings(state) == {"any": (0, 0)}
-    check(state)
+    check_ledger(state)
 
 
 def test_a_group_that_is_taken_counts_with_its_members() -> None:
@@ -365,7 +364,7 @@ class Books(RuleBasedStateMachine):
         assert kept_holders == held(self.state)
         for row, amounts in kept.items():
             assert amounts == (self.state.nodes.allocatable.at(row), self.state.nodes.drawn.at(row))
-        check(self.state)
+        check_ledger(self.state)
         for allocatable, requested in kept_standings.values():
             assert allocatable >= 0 <= requested
 

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairway.devices.track.conflicts import conflicts
+from fairway.devices.track.occupancy import conflicts
 from support.claims import claim, device_class, exactly
 from support.devices import DRIVER, device_node, published, resource_slice
 from support.devices import book_of as ledger_of

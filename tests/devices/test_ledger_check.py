@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from fairway.devices.track.invariants import check
-from fairway.devices.track.ledger import DeviceLedger
+from fairway.devices.track.ledger import DeviceLedger, check_ledger
 from fairway.devices.track.node import NO_CLASSES
 from fairway.errors import InvariantError
 from fairway.state.cluster import ClusterState
@@ -48,7 +47,7 @@ DAMAGES: list[tuple[str, Callable[[ClusterState, DeviceLedger], Any]]] = [
 def test_what_is_damaged_is_named(what: str, damage: Callable[[ClusterState, DeviceLedger], Any]) -> None:
     state = held()
     ledger = book_of(state)
-    check(state)
+    check_ledger(state)
     damage(state, ledger)
     with pytest.raises(InvariantError, match=what):
-        check(state)
+        check_ledger(state)

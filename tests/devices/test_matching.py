@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from devices.slow_matching import Choice, first
 from fairway.devices.match import matching
-from fairway.devices.match.capacity import FreeSlots, Portion
+from fairway.devices.match.free_slots import FreeSlots, Portion
 from fairway.devices.match.matching import Apart, Pick, Search, SlotRequest, assign
 from fairway.devices.model.device import CounterUse, Device
 from fairway.devices.model.inventory import Inventory

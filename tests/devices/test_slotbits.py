@@ -6,15 +6,15 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairway.devices.match.capacity import Portion
+from fairway.devices.match.free_slots import Portion
 from fairway.devices.match.matching import SlotRequest, assign
 from fairway.devices.model.device import Device
 from fairway.devices.model.inventory import Inventory
 from fairway.devices.select.classes import ClassTable
 from fairway.devices.select.flow import can_serve
-from fairway.devices.select.selector_requests import ByClass, ClaimMatcher
+from fairway.devices.select.requests import ByClass, ClaimMatcher
+from fairway.devices.track.class_columns import SlotBits, first_slots, serves
 from fairway.devices.track.node import NodeDevices
-from fairway.devices.track.slotbits import SlotBits, first_slots, serves
 
 NAMES = ["a", "b", "c"]
 MATCHER = ClaimMatcher({}, ClassTable())

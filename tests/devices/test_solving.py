@@ -11,14 +11,21 @@ from hypothesis import strategies as st
 
 from devices.slow_matching import allowed, every_choice
 from fairway.api.devices import CapacityRange, CapacityRequestPolicy
-from fairway.devices.match.capacity import FreeSlots, Portion
+from fairway.devices.match.free_slots import FreeSlots, Portion
 from fairway.devices.match.matching import SlotRequest
 from fairway.devices.match.solving import TakenSlot, solve
 from fairway.devices.model.device import Device
 from fairway.devices.model.inventory import Inventory
 from fairway.devices.model.values import Text
-from fairway.devices.select.requests import Option, ResolvedRequest, ResolvedRequests, Rule
-from fairway.devices.select.selector_requests import ByClaim, ByClass, DeviceSelector
+from fairway.devices.select.requests import (
+    ByClaim,
+    ByClass,
+    DeviceSelector,
+    Option,
+    ResolvedRequest,
+    ResolvedRequests,
+    Rule,
+)
 from fairway.resources.quantity import Quantity
 from support.effort import examples
 

@@ -13,24 +13,27 @@ from hypothesis import strategies as st
 
 from fairway.api.devices import ClassRequirement, ClassSelector
 from fairway.devices.model.device import Device
-from fairway.devices.model.units import Dimension, of_int, of_quantity, parse_number
 from fairway.devices.model.values import (
     DIMENSION_MISMATCH,
     NOT_ORDERED,
     PROBLEMS,
     TYPE_MISMATCH,
+    Dimension,
     Flag,
     Many,
     Raw,
     Text,
     Value,
+    Version,
     infer,
+    of_int,
+    of_quantity,
     operand,
+    parse_number,
+    parse_version,
     published_version,
 )
-from fairway.devices.model.versions import Version, parse_version
-from fairway.devices.select.operators import OPERATORS, evaluate
-from fairway.devices.select.selectors import INVALID, compile_selector
+from fairway.devices.select.selectors import INVALID, OPERATORS, compile_selector, evaluate
 from fairway.resources.quantity import parse_quantity
 
 ROWS = json.loads((Path(__file__).parent.parent / "cases" / "device-values.json").read_text())["cases"]

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from fairway.api import fleet as api
-from fairway.fleet import FleetState, slot_log, state
+from fairway.fleet import FleetState, state, table
 from fleet.fleet_objects import cluster, everywhere, exact, fleet, placement, run
 from support.sizes import sizes
 
@@ -58,7 +58,7 @@ def grown(rounds: int) -> FleetState:
 def test_after_churn_it_is_as_large_as_after_little(monkeypatch: pytest.MonkeyPatch) -> None:
     """Columns are kept until some placements have gone, and changes until some came after, which are few here."""
     monkeypatch.setattr(state, "FEW_GONE", 4)
-    monkeypatch.setattr(slot_log, "KEPT", 4)
+    monkeypatch.setattr(table, "KEPT", 4)
     few, many = sizes(grown(6)), sizes(grown(ROUNDS))
     larger = {path: (few[path], many[path]) for path in many if many[path] > few[path] * 1.1 + 4}
     assert larger == {}

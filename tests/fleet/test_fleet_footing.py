@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairway.fleet import FleetPlan, FleetState, place
-from fairway.fleet.footing import MOST_CHANGED
 from fairway.fleet.plan import placement_document
-from fairway.fleet.slot_log import KEPT, SlotLog
+from fairway.fleet.records import MOST_CHANGED
+from fairway.fleet.table import KEPT, SlotLog
 from fleet.fleet_objects import cluster, decision, everywhere, exact, fleet, placement, run
 from support.effort import examples
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairway.api.kinds import ApiObject
-from fairway.devices.track.invariants import check
+from fairway.devices.track.ledger import check_ledger
 from fairway.scheduler.plan import DeviceChoice, Plan
 from support.devices import DRIVER, asking, device_node, kind_class, published, resource_slice
 from support.effort import examples
@@ -147,7 +147,7 @@ def test_claims(cluster: tuple[list[ApiObject], dict[str, dict[str, Any]], dict[
     plan = decided(state, POLICY)
     assert_nothing_is_given_twice(plan, nodes)
     assert_claims_have_what_they_ask(plan, nodes, asked)
-    check(state)
+    check_ledger(state)
     shuffled = list(objects)
     random.shuffle(shuffled)
     assert decided(state_of(shuffled), POLICY).document() == plan.document()

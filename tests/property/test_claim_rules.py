@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairway.api.kinds import ApiObject
-from fairway.devices.track.invariants import check
+from fairway.devices.track.ledger import check_ledger
 from oracles.claims import OracleClaim, OracleCluster, OracleDevice, OracleRequest
 from support.claims import claim, claiming
 from support.devices import DRIVER, device_node, kind_class, published
@@ -110,7 +110,7 @@ def test_claims_are_served_exactly_when_some_way_is_allowed(cluster: OracleClust
         objects += [claim_object(f"c{i}", one), claiming(f"p{i}", f"c{i}", created=i)]
     state = state_of(objects)
     plan = decided(state, POLICY)
-    check(state)
+    check_ledger(state)
     known = {device.name: device for device in cluster.devices}
     found = {binding.pod.split("/")[1]: binding for binding in plan.bindings}
     for i, one in enumerate(asked):

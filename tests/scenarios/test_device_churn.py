@@ -9,9 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from fairway.devices.select.selector_requests import ByClaim
-from fairway.devices.track.invariants import check
-from fairway.devices.track.ledger import device_ledger
+from fairway.devices.select.requests import ByClaim
+from fairway.devices.track.ledger import check_ledger, device_ledger
 from fairway.state.cluster import ClusterState, Deleted, Upserted
 from fairway.state.device_requests import ClaimRequest, DeviceRequests
 from support.claims import allocated, claim, claiming, device_class, exactly, gpu
@@ -59,7 +58,7 @@ def test_after_churn_the_book_is_as_small_as_a_new_one() -> None:
             device_ledger(state)
             for thing in things:
                 state.apply(Deleted(thing))
-    check(state)
+    check_ledger(state)
     fresh = state_of(*BASE)
     kept, new = sizes(state), sizes(fresh)
     assert {name: (kept[name], new.get(name, 0)) for name in kept if kept[name] > new.get(name, 0) + 1100} == {}

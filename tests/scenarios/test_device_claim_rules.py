@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from fairway.api.kinds import ApiObject
-from fairway.devices.track.invariants import check
-from fairway.devices.track.ledger import device_ledger
+from fairway.devices.track.ledger import check_ledger, device_ledger
 from fairway.scheduler.plan import Plan
 from fairway.state.cluster import Deleted, Upserted
 from support.claims import allocated, claim, claiming, device_class, exactly, gpu, template
@@ -24,7 +23,7 @@ ROOTS = f"{DRIVER}/roots"
 def plan(*objects: Any) -> Plan:
     state = state_of(device_class(), *objects)
     found = decided(state, POLICY)
-    check(state)
+    check_ledger(state)
     return found
 
 
@@ -199,7 +198,7 @@ def test_a_pool_is_used_again_when_the_second_of_the_name_is_gone() -> None:
     assert standings(state) == {"any": (0, 0)}
     state.apply(Deleted(twice))
     assert standings(state) == {"any": (1, 0)}
-    check(state)
+    check_ledger(state)
 
 
 @pytest.mark.parametrize(
@@ -391,7 +390,7 @@ def test_what_is_held_on_one_node_is_missing_on_the_other_and_comes_back() -> No
     assert reasons(decided(state, POLICY)) == {"p": "DeviceUnavailable"}
     state.apply(Deleted(held))
     assert rows(decided(state, POLICY)) == {"p": ("n1", ["a", "b"])}
-    check(state)
+    check_ledger(state)
 
 
 def test_a_record_on_one_node_counts_on_the_other() -> None:
@@ -401,7 +400,7 @@ def test_a_record_on_one_node_counts_on_the_other() -> None:
     assert reasons(decided(state, POLICY)) == {"p": "DeviceUnavailable"}
     state.apply(Deleted(user))
     assert rows(decided(state, POLICY)) == {"p": ("n1", ["a", "b"])}
-    check(state)
+    check_ledger(state)
 
 
 def test_compatibility_groups_reach_across_nodes() -> None:
@@ -420,5 +419,5 @@ def test_a_node_that_goes_takes_its_devices_along_and_no_more() -> None:
     assert standings(state) == {"any": (2, 0)}
     state.apply(Upserted(NODES[0]))
     assert standings(state) == {"any": (4, 0)}
-    check(state)
+    check_ledger(state)
     assert device_ledger(state).warnings() == []

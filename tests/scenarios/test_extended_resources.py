@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from fairway.api.devices import ResourceClaim
 from fairway.api.kinds import ApiObject
 from fairway.api.pods import Pod
-from fairway.devices.track.invariants import check
-from fairway.devices.track.ledger import device_ledger
+from fairway.devices.track.ledger import check_ledger, device_ledger
 from fairway.drive.change import MakeClassClaim
 from fairway.drive.changes import changes_of
 from fairway.drive.claims import is_made_for, released
@@ -178,7 +177,7 @@ def test_what_the_claim_says_is_in_use_once_and_by_its_pod(claim_first: bool) ->
         standings(state)
     assert held(state) == {"n1/b": [("p", 1)]}
     assert standings(state) == {"any": (3, 1)}
-    check(state)
+    check_ledger(state)
     again = decided(state_of(*world, claim, running, [wanting(f"q{number}") for number in range(3)]), POLICY)
     assert sorted(chain.from_iterable(devices(again).values())) == ["a", "c"]
 
@@ -216,7 +215,7 @@ def test_after_any_history_the_ledger_is_what_a_new_one_makes_of_it(history: lis
     for number, deleted in history:
         state.apply(Deleted(OBJECTS[number]) if deleted else Upserted(OBJECTS[number]))
         found = decided(state, POLICY)
-        check(state)
+        check_ledger(state)
         taken = [(binding.node, one.device) for binding in found.bindings for one in binding.devices]
         assert len(set(taken)) == len(taken), "no device is given twice in a plan"
         in_use = {name for name, users in held(state).items() if users}

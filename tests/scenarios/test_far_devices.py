@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fairway.api.kinds import ApiObject
 from fairway.api.policy import Policy
-from fairway.devices.track.invariants import check
+from fairway.devices.track.ledger import check_ledger
 from fairway.scheduler.plan import Plan
 from fairway.state.cluster import ClusterState, Deleted, Upserted
 from support.devices import asking, device_node, held, kind_class, published, resource_slice, standings
@@ -54,7 +54,7 @@ def granted(plan: Plan) -> dict[str, tuple[str, list[str]]]:
 def plan(*objects: Any, policy: Policy = POLICY) -> Plan:
     state = state_of(*objects)
     found = decided(state, policy)
-    check(state)
+    check_ledger(state)
     return found
 
 
@@ -94,7 +94,7 @@ def test_what_a_pod_has_is_taken_on_every_node() -> None:
     state.apply(Deleted(user))
     assert standings(state) == {"fpga": (1, 0)}
     assert list(bound(decided(state, POLICY))) == ["p"]
-    check(state)
+    check_ledger(state)
 
 
 def test_a_pod_without_a_record_is_taken_to_have_a_device_of_its_own_node() -> None:
@@ -163,7 +163,7 @@ def test_nodes_come_and_go_and_change_what_they_reach() -> None:
     assert standings(state) == {"fpga": (1, 0)}
     state.apply(Deleted(far_slice("x", rack="a")))
     assert standings(state) == {"fpga": (0, 0)}
-    check(state)
+    check_ledger(state)
 
 
 def test_a_node_with_new_devices_of_its_own_does_not_count_those_of_all_again() -> None:
@@ -172,7 +172,7 @@ def test_a_node_with_new_devices_of_its_own_does_not_count_those_of_all_again() 
     own = resource_slice("own", "n2", fpga("own"))
     state.apply(Upserted(own))
     assert standings(state) == {"fpga": (2, 0)}
-    check(state)
+    check_ledger(state)
 
 
 def test_counters_are_shared_by_all_nodes_that_reach_their_devices() -> None:
@@ -205,7 +205,7 @@ def test_nothing_is_given_twice_whatever_comes(strategy: str, data: st.DataObjec
         taken = [device for _, devices in running.values() for device in devices]
         assert len(taken) == len(set(taken))
         assert standings(state)["any"][1] == len(taken)
-        check(state)
+        check_ledger(state)
         for name in sorted(running):
             if data.draw(st.booleans()):
                 state.apply(Deleted(running.pop(name)[0]))

@@ -14,7 +14,7 @@ import msgspec
 from fairway.agent.inventory import DevicePool, PoolDevice
 from fairway.agent.publishing import NodeObject, Pools
 from fairway.api.devices import DeviceAttribute
-from fairway.devices.model.sources import ANNOTATION
+from fairway.devices.model.device import ANNOTATION
 from fairway.errors import ApiError
 from fairway.kube.http.client import ApiClient
 from fairway.kube.http.exchange import MERGE_PATCH

@@ -11,11 +11,9 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from fairway.cel.errors import Budget, EvaluationError
 from fairway.cel.machine import CONSTANTS, Scope, build
-from fairway.cel.nodes import Call, Loop, MakeList, MakeMap, Name, Node, Select
-from fairway.cel.reads import children
-from fairway.cel.values import Failed, OptionalValue, keys, true_or_false, type_of
+from fairway.cel.tree import Call, Loop, MakeList, MakeMap, Name, Node, Select, children
+from fairway.cel.values import Budget, EvaluationError, Failed, OptionalValue, keys, true_or_false, type_of
 
 Evaluating = Generator[None, None, Any]
 """Yields where it may be stopped; returns the value."""

@@ -1,23 +1,30 @@
-"""A tree of an expression as a function of its input, with a budget.
+"""A tree of an expression as a function of its input, with a budget, and the table of functions that it calls.
 
 Every node becomes one Python function, so a tree is walked once, when it is compiled. An error is an exception; `&&`,
-`||` and macros go on where the value that has one is not needed, as CEL wants it.
+`||` and macros continue where the failed value is not needed, as CEL requires.
+
+The table has the overloads of each function by name, each with its types and its implementation. A function whose first
+parameter is `budget: Budget` gets the budget and spends what it makes itself. For all others the size of the arguments
+is spent before the call, and that of the result after it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple, TypeVar
 
-from fairway.cel import functions
-from fairway.cel.errors import Budget, EvaluationError
-from fairway.cel.nodes import Call, Literal, Loop, MakeList, MakeMap, Name, Node, Select
+from fairway.cel.tree import Call, Literal, Loop, MakeList, MakeMap, Name, Node, Select
 from fairway.cel.values import (
     NOTHING,
+    Budget,
     DefaultMap,
+    EvaluationError,
     Failed,
+    Implementation,
     OptionalValue,
     TypeValue,
+    Uint,
     equal,
     key_of,
     keys,
@@ -25,6 +32,83 @@ from fairway.cel.values import (
     type_of,
     weight,
 )
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_ACCEPTS: dict[str, Callable[[Any], bool]] = {
+    "dyn": lambda value: True,
+    "bool": lambda value: isinstance(value, bool),
+    "int": lambda value: isinstance(value, int) and not isinstance(value, bool | Uint),
+    "uint": lambda value: isinstance(value, Uint),
+    "double": lambda value: isinstance(value, float),
+    "string": lambda value: isinstance(value, str),
+    "bytes": lambda value: isinstance(value, bytes),
+    "list": lambda value: isinstance(value, list),
+    "map": lambda value: isinstance(value, dict),
+    "optional": lambda value: isinstance(value, OptionalValue),
+    "timestamp": lambda value: isinstance(value, datetime),
+    "duration": lambda value: isinstance(value, timedelta),
+}
+
+
+class Overload(NamedTuple):
+    parameters: tuple[str, ...]
+    result: str
+    member: bool
+    call: Implementation
+    spends: bool
+    declared: bool
+    """False for what the library declares itself."""
+
+
+TABLE: dict[str, list[Overload]] = {}
+
+
+def register_kind(name: str, python: type) -> None:
+    """A type of a library that parameters may have."""
+    _ACCEPTS[name] = lambda value: isinstance(value, python)
+
+
+def function(
+    name: str,
+    parameters: str,
+    result: str,
+    *,
+    member: bool = False,
+    spends: bool = False,
+    declared: bool = True,
+) -> Callable[[F], F]:
+    """Put a function into the table; `parameters` are names of types with blanks between them."""
+
+    def put(call: F) -> F:
+        made = Overload(tuple(parameters.split()), result, member, call, spends, declared)
+        TABLE.setdefault(name, []).append(made)
+        return call
+
+    return put
+
+
+def caller(name: str, member: bool, count: int) -> Callable[[Budget, list[Any]], Any] | None:
+    """What a call by this name with so many arguments does; None if there is no such function."""
+    overloads = [o for o in TABLE.get(name, ()) if o.member is member and len(o.parameters) == count]
+    if not overloads:
+        return None
+    overloads.sort(key=lambda overload: overload.parameters.count("dyn"))
+    checked = [(o, [_ACCEPTS[kind] for kind in o.parameters]) for o in overloads]
+
+    def call(budget: Budget, arguments: list[Any]) -> Any:
+        for overload, accepts in checked:
+            if all(accept(value) for accept, value in zip(accepts, arguments, strict=True)):
+                if overload.spends:
+                    return overload.call(budget, *arguments)
+                budget.spend_size(sum(map(weight, arguments)))
+                found = overload.call(*arguments)
+                budget.spend_size(weight(found))
+                return found
+        kinds = ", ".join(type_of(value).name for value in arguments)
+        raise EvaluationError(f"no such overload: {name}({kinds})")
+
+    return call
 
 
 class Scope(NamedTuple):
@@ -208,14 +292,14 @@ def _call(node: Call) -> Step:
     if special is not None and node.target is None:
         return special(list(map(build, node.arguments)))
     if isinstance(node.target, Name | Select) and (name := _qualified(node.target)) is not None:
-        namespaced = functions.caller(f"{name}.{node.function}", False, len(node.arguments))
+        namespaced = caller(f"{name}.{node.function}", False, len(node.arguments))
         if namespaced is not None:
             return _with(namespaced, list(map(build, node.arguments)))
     if node.function in ("or", "orValue") and node.target is not None and len(node.arguments) == 1:
         return _or_else(build(node.target), build(node.arguments[0]), node.function == "orValue")
     targets = [] if node.target is None else [build(node.target)]
     arguments = [*targets, *map(build, node.arguments)]
-    call = functions.caller(node.function, node.target is not None, len(arguments))
+    call = caller(node.function, node.target is not None, len(arguments))
     if call is None:
         raise ValueError(f"there is no function {node.function}")
     return _with(call, arguments)

@@ -12,19 +12,17 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from fairway.cel import kube, lists, net, standard, strings
-from fairway.cel.errors import Budget, BudgetError, EvaluationError
-from fairway.cel.functions import TABLE, Overload
+from fairway.cel import extensions, kubernetes, standard
 from fairway.cel.interruptible import Evaluating, start
-from fairway.cel.machine import build, run
-from fairway.cel.nodes import Node, read
-from fairway.cel.reads import Path, reads
+from fairway.cel.machine import TABLE, Overload, build, run
+from fairway.cel.tree import Node, Path, read, reads
+from fairway.cel.values import Budget, BudgetError, EvaluationError
 from fairway.errors import InputError
 
 if TYPE_CHECKING:
     from cel_expr_python import cel  # type: ignore[import-untyped]
 
-LIBRARIES: Final = (standard, strings, lists, kube, net)
+LIBRARIES: Final = (standard, extensions, kubernetes)
 MAX_EXPRESSION: Final = 10 * 1024
 """The longest expression that Kubernetes takes."""
 MAX_COST: Final = 100_000

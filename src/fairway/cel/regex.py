@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, Final
 
-from fairway.cel.errors import Budget, EvaluationError
+from fairway.cel.values import Budget, EvaluationError
 
 MAX_MEMORY: Final = 1 << 20
 """Bytes for one compiled pattern and its automata. With RE2's default of 8 MiB the cache could take 2 GiB."""

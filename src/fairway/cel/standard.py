@@ -8,23 +8,26 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from fairway.cel.durations import duration_text, parse_duration, parse_timestamp, timestamp_text
-from fairway.cel.errors import Budget, EvaluationError
-from fairway.cel.functions import F, function
-from fairway.cel.machine import look_up, optional_index
+from fairway.cel.machine import F, function, look_up, optional_index
 from fairway.cel.regex import search
 from fairway.cel.values import (
     INT_MAX,
     INT_MIN,
     NOTHING,
+    Budget,
+    EvaluationError,
     OptionalValue,
     TypeValue,
     Uint,
+    duration_text,
     equal,
     integer,
     is_number,
     key_of,
     ordered,
+    parse_duration,
+    parse_timestamp,
+    timestamp_text,
     true_or_false,
     type_of,
     unsigned,

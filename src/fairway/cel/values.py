@@ -1,16 +1,46 @@
-"""The values of CEL in Python, and what holds for values of any type: equality, order, size, type.
+"""The values of CEL in Python, what holds for values of any type (equality, order, size, type), and what an evaluation
+may cost.
 
 Integers are `int`, unsigned ones `Uint`, lists `list`, maps `dict`. Numbers of different types that are equal are one
-key of a map; true and false are keys of their own.
+key of a map; true and false are keys of their own. Times are RFC 3339, durations such as `1h30m`.
+
+An expression that fails raises EvaluationError; one that exceeds its budget raises BudgetError, which no operator of
+the language absorbs: `x || true` is true though `x` fails, but not though `x` is too expensive.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Hashable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
-from fairway.cel.errors import BudgetError, EvaluationError
+
+class EvaluationError(Exception):
+    """The expression has no value for this input. `&&` and `||` may not need that value."""
+
+
+class BudgetError(Exception):
+    """The evaluation was given up. Nothing in the expression can go on from here."""
+
+
+class Budget:
+    """How much one evaluation may still do. One unit is a step, or ten characters or two elements that are handled."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, units: int) -> None:
+        self.left = units
+
+    def spend(self, units: int = 1) -> None:
+        """Before it is done: nothing larger than what is left is ever made."""
+        self.left -= units
+        if self.left < 0:
+            raise BudgetError("the evaluation costs too much")
+
+    def spend_size(self, size: int) -> None:
+        self.spend(1 + size // 10)
+
 
 _MOST_ELEMENTS = 50_000
 INT_MIN, INT_MAX, UINT_MAX = -(2**63), 2**63 - 1, 2**64 - 1
@@ -157,3 +187,37 @@ def true_or_false(value: Any) -> bool:
 
 
 Implementation = Callable[..., Any]
+
+
+_MOST = 64
+_SPAN = re.compile(r"[+-]?(?:[0-9]{1,12}(?:\.[0-9]{1,9})?(?:h|ms|us|µs|ns|m|s))+")
+_PART = re.compile(r"([0-9.]+)(h|ms|us|µs|ns|m|s)")
+_MICROS = {"h": 3_600_000_000, "m": 60_000_000, "s": 1_000_000, "ms": 1_000, "us": 1, "µs": 1, "ns": 0.001}
+
+
+def parse_timestamp(text: str) -> datetime:
+    try:
+        if len(text) <= _MOST and "T" in text.upper():
+            found = datetime.fromisoformat(text)
+            if found.tzinfo is not None:
+                return found.astimezone(UTC)
+    except (ValueError, OverflowError):
+        pass
+    raise EvaluationError("the text is not a time")
+
+
+def parse_duration(text: str) -> timedelta:
+    if len(text) <= _MOST and (text == "0" or _SPAN.fullmatch(text)):
+        micros = sum(float(amount) * _MICROS[unit] for amount, unit in _PART.findall(text))
+        return timedelta(microseconds=-micros if text.startswith("-") else micros)
+    raise EvaluationError("the text is not a duration")
+
+
+def timestamp_text(at: datetime) -> str:
+    text = at.astimezone(UTC).isoformat().replace("+00:00", "")
+    return (text.rstrip("0") if "." in text else text) + "Z"
+
+
+def duration_text(span: timedelta) -> str:
+    text = f"{span.total_seconds():f}".rstrip("0").rstrip(".")
+    return f"{text}s"

@@ -115,7 +115,7 @@ def export(class_name: str | None, files: tuple[str, ...], output: str | None, p
     if watch or output == "table":
         raise click.UsageError("--watch and -o table go with --apply")
     from fairway.cli.classes_find import find_class
-    from fairway.devices.select.cel import export as to_cel
+    from fairway.devices.select.cel_export import export as to_cel
     from fairway.errors import InputError
 
     ledger = _ledger(files)

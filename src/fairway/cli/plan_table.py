@@ -9,7 +9,7 @@ from rich.console import Console
 
 from fairway.cli.amounts import readable
 from fairway.cli.output import amount_text, console, table
-from fairway.devices.model.locating import KIND_PREFIX
+from fairway.devices.model.pools import KIND_PREFIX
 from fairway.scheduler.plan import NamespaceStanding, Pending, Plan, QueueStanding, Reservation
 from fairway.state.device_requests import CLASS_PREFIX
 

@@ -18,7 +18,7 @@ import numpy as np
 from fairway.api.kinds import ObjectKey
 from fairway.api.pods import Pod
 from fairway.clock import SECOND, Micros
-from fairway.devices.model.locating import KIND_PREFIX
+from fairway.devices.model.pools import KIND_PREFIX
 from fairway.drive.change import Change
 from fairway.drive.loop import Cycle
 from fairway.fleet.names import FREE, SHAPES, USAGE, USED_BY_NAME, USED_BY_NAMESPACE, WAITS

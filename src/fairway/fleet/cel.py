@@ -17,8 +17,8 @@ import msgspec
 
 from fairway.api.fleet import ManagedCluster
 from fairway.cel import Environment, Evaluation, Program, shown
-from fairway.cel.errors import Budget, EvaluationError
-from fairway.cel.functions import function
+from fairway.cel.machine import function
+from fairway.cel.values import Budget, EvaluationError
 from fairway.fleet.scores import ScoreOf
 
 VARIABLE = "managedCluster"

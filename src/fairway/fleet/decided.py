@@ -10,9 +10,9 @@ from fairway.api.fleet import ManagedCluster, PlacementDecision
 from fairway.clock import Micros
 from fairway.fleet.expressions import AnswerOf
 from fairway.fleet.facts import ClusterFacts
-from fairway.fleet.footing import Footing
 from fairway.fleet.names import BALANCE, PREFER_NO_SELECT, STEADY
 from fairway.fleet.ranking import Ranking, RankingBasis
+from fairway.fleet.records import Footing
 from fairway.fleet.rules import Key, Rules
 from fairway.fleet.scores import BEST, BoolColumn, IntColumn, ScoreOf, balance_table
 from fairway.resources import Resource

@@ -15,16 +15,14 @@ from fairway.clock import Micros
 from fairway.fleet import capacity, replicas, spread, taints
 from fairway.fleet.capacity import ClusterCapacity
 from fairway.fleet.decided import View
-from fairway.fleet.footing import MOST_CHANGED, Footing
 from fairway.fleet.ledger import Ledger
 from fairway.fleet.plan import FleetPlan, Outcome
 from fairway.fleet.pool import ClusterPool
 from fairway.fleet.ranking import Ranking, RankingBasis
-from fairway.fleet.records import Record
+from fairway.fleet.records import MOST_CHANGED, Footing, Record, UseCounts
 from fairway.fleet.rules import Key, Rules
 from fairway.fleet.scores import NEVER, IntColumn, best, preference, ranked
 from fairway.fleet.state import FleetState
-from fairway.fleet.uses import UseCounts
 from fairway.resources import Resource
 
 _CPU = Resource({"cpu": 1})

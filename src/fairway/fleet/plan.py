@@ -14,7 +14,7 @@ from typing import Any
 from fairway.api.fleet import ClusterDecision, PlacementDecision
 from fairway.api.meta import Condition
 from fairway.clock import Micros, format_rfc3339
-from fairway.fleet import conditions, explain
+from fairway.fleet import explain
 from fairway.fleet import slices as objects
 from fairway.fleet.decided import DecidedPlacement
 from fairway.fleet.explain import Decision, Filtered, Move
@@ -45,7 +45,7 @@ class Outcome(DecidedPlacement):
 
     @cached_property
     def conditions(self) -> tuple[Condition, ...]:
-        return conditions.of(self, lambda: self.filtered)
+        return explain.conditions_of(self, lambda: self.filtered)
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:

@@ -15,12 +15,11 @@ import numpy as np
 from fairway.api.fleet import ClusterPredicate, ClusterSelector, ManagedCluster, PlacementToleration
 from fairway.clock import Micros
 from fairway.fleet import taints
-from fairway.fleet.columns import ScoreColumn, ScoreSum
 from fairway.fleet.expressions import AnswerOf, ExpressionAnswers, Question
 from fairway.fleet.rules import Rules
+from fairway.fleet.score_columns import ScoreColumn, ScoreSum
 from fairway.fleet.scores import WORST, BoolColumn, IntColumn, ScoreOf
-from fairway.fleet.selection import selector_mask
-from fairway.fleet.sets import ClusterSets
+from fairway.fleet.sets import ClusterSets, selector_mask
 from fairway.fleet.table import ClusterTable
 
 

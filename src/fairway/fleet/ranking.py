@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from fairway.clock import Micros
 from fairway.fleet.capacity import ClusterCapacity
-from fairway.fleet.columns import PrioritizerScores, ScoreSum
 from fairway.fleet.pool import ClusterPool
 from fairway.fleet.rules import Rules
+from fairway.fleet.score_columns import PrioritizerScores, ScoreSum
 from fairway.fleet.scores import BEST, IntColumn, balance_table
 
 

@@ -1,11 +1,24 @@
-"""What is remembered of one placement between plans."""
+"""What is kept of placements between plans: the record of each, the footing of its decision, how many placements use
+each cluster, and which placements an event can affect (by index, without visiting each of them).
+
+A footing is what a decision stands on, so that a change of a few clusters can be compared with it instead of deciding
+again. A placement that chooses by points alone keeps its decision, and all its points, if
+
+- it chooses among the same clusters, and what their scores are relative to is the same;
+- nothing changed in the clusters that it chose;
+- no cluster that did change comes before the last one that it chose.
+
+That is exact, and it takes one comparison for each cluster that changed. `Footing` is made when a decision turns out to
+be the one that was there before: only then does it include the points that chosen clusters have for being chosen. It is
+kept while that decision stands, with nothing altered but the positions in the logs of changes.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 import numpy as np
 from msgspec.structs import replace
@@ -21,12 +34,92 @@ from fairway.api.fleet import (
 from fairway.clock import Micros, parse_rfc3339
 from fairway.errors import InputError, InvariantError
 from fairway.fleet.facts import read_resources
-from fairway.fleet.footing import Footing
 from fairway.fleet.ledger import MAX_RESERVED, Ledger
 from fairway.fleet.names import LEDGER, MOVED_AT, PLACEMENT_LABEL
+from fairway.fleet.pool import ClusterPool
 from fairway.fleet.rules import Key, Rules
-from fairway.fleet.scores import IntColumn
+from fairway.fleet.score_columns import ScoreSum
+from fairway.fleet.scores import IntColumn, balance_table, span
+from fairway.fleet.table import ClusterUpdate
 from fairway.resources import Resource
+
+
+class UseCounts:
+    """By slot. `moved` are the slots whose counts the run has changed, as `FleetState.apply` will change them."""
+
+    def __init__(self, counts: IntColumn) -> None:
+        self.counts = counts.copy()
+        self.moved: list[int] = []
+        self._lent = False
+        self._busiest: tuple[int, frozenset[int]] | None = None
+
+    def lend(self) -> IntColumn:
+        """As they are now, for ever."""
+        self._lent = True
+        return self.counts
+
+    def move(self, before: IntColumn, chosen: IntColumn) -> None:
+        """A placement goes from the ones to the others."""
+        if self._lent:
+            self.counts, self._lent = self.counts.copy(), False
+        self.counts[before] -= 1
+        self.counts[chosen] += 1
+        self.moved += set(before.tolist()).symmetric_difference(chosen.tolist())
+        self._busiest = None
+
+    def max_without(self, own: Collection[int]) -> int:
+        """How often other placements use the cluster that they use most; `own` are those that one uses itself."""
+        if not own:
+            return int(np.maximum.reduce(self.counts))
+        if self._busiest is None:
+            most = int(np.maximum.reduce(self.counts))
+            self._busiest = most, frozenset((self.counts == most).nonzero()[0].tolist())
+        most, slots = self._busiest
+        if len(slots) > len(own) or not slots.issubset(own):
+            return most
+        others = self.counts.copy()
+        others[list(own)] -= 1
+        return int(np.maximum.reduce(others))
+
+
+MOST_CHANGED = 16
+"""More clusters are not compared one by one."""
+
+
+@dataclass(slots=True, eq=False)
+class Footing:
+    """`chosen` are the slots of the decision; `last` is the key of the one of them that comes last, None where nothing
+    can come before it (all clusters are chosen, or none is to be). `amounts_at` and `counts_at` are places in the logs
+    of changes.
+    """
+
+    pool: ClusterPool
+    chosen: frozenset[int]
+    rank: IntColumn
+    static: ScoreSum
+    max_uses: int
+    last: int | None
+    amounts_at: int = -1
+    counts_at: int = -1
+
+    def holds(self, rules: Rules, static: ScoreSum, uses: UseCounts, changed: Iterable[int]) -> bool:
+        """Whether the decision stands; `changed` are slots that it did not choose, `static` are the scores now."""
+        most = uses.max_without(self.chosen) if rules.balance else 0
+        if most != self.max_uses or not static.has_scales_of(self.static):
+            return False
+        if self.last is None:
+            return True
+        given = balance_table(most, rules.balance) if rules.balance else None
+        pool, wide = self.pool, 2 * span(self.rank.size)
+        for slot in changed:
+            if pool.mask[slot]:
+                points = static.at(int(pool.positions[slot]))
+                if given is not None:
+                    points += int(given[uses.counts[slot]])
+                if int(self.rank[slot]) - points * wide < self.last:
+                    return False
+        return True
+
 
 FleetObject = (
     ManagedCluster | ManagedClusterSet | ManagedClusterSetBinding | Placement | PlacementDecision | AddOnPlacementScore
@@ -127,3 +220,75 @@ def check(known: Iterable[Record], ledger: Ledger, counts: IntColumn) -> None:
     entries = sum(1 for slot in ledger.slots() for _ in ledger.entries(slot))
     if entries != number:
         raise InvariantError(f"the ledger has {entries} entries, not those of the decisions")
+
+
+T = TypeVar("T")
+
+
+class Interest:
+    """Placements by namespace and by what they watch."""
+
+    def __init__(self) -> None:
+        self._by_namespace: dict[str, set[Key]] = {}
+        self._watchers: dict[tuple[str, str], dict[str, set[Key]]] = {}
+        self._by_selection: dict[object, set[Key]] = {}
+
+    def add(self, rules: Rules) -> None:
+        """Those that keep their decisions anyway are interested in nothing."""
+        if rules.kept:
+            return
+        self._by_namespace.setdefault(rules.key[0], set()).add(rules.key)
+        for watched in rules.watched:
+            self._watchers.setdefault(watched, {}).setdefault(rules.key[0], set()).add(rules.key)
+        if rules.balance or rules.requires:
+            self._by_selection.setdefault(rules.selection_key, set()).add(rules.key)
+
+    def remove(self, rules: Rules) -> None:
+        if rules.kept:
+            return
+        _drop(self._by_namespace, rules.key[0], rules.key)
+        for watched in rules.watched:
+            by_namespace = self._watchers.get(watched, {})
+            _drop(by_namespace, rules.key[0], rules.key)
+            if not by_namespace:
+                self._watchers.pop(watched, None)
+        _drop(self._by_selection, rules.selection_key, rules.key)
+
+    def by_selection(self) -> Iterable[set[Key]]:
+        """Placements that the decisions of others can concern, grouped by what they choose from."""
+        return self._by_selection.values()
+
+    def watching(self, *watched: tuple[str, str]) -> set[Key]:
+        return set().union(*(keys for item in watched for keys in self._watchers.get(item, {}).values()))
+
+    def within(self, namespaces: Iterable[str]) -> set[Key]:
+        return set().union(*(self._by_namespace.get(namespace, ()) for namespace in namespaces))
+
+    def concerned(self, change: ClusterUpdate, namespaces: set[str]) -> set[Key]:
+        """By a change of a cluster that these namespaces can see."""
+        if change.standing:
+            return self.within(namespaces)
+        watched = [("label", key) for key in change.labels]
+        watched += [("claim", name) for name in change.claims]
+        watched += [("resource", name) for name in change.resources]
+        watched += [("usage", "")] if change.usage else []
+        return self._watching_in(watched, namespaces)
+
+    def evaluating(self, namespaces: set[str]) -> set[Key]:
+        """Placements with expressions, which may look at anything, in these namespaces."""
+        return self._watching_in([("cel", "")], namespaces)
+
+    def _watching_in(self, watched: Iterable[tuple[str, str]], namespaces: set[str]) -> set[Key]:
+        found: set[Key] = set()
+        for by_namespace in [self._watchers[item] for item in watched if item in self._watchers]:
+            for namespace in by_namespace.keys() & namespaces:
+                found |= by_namespace[namespace]
+        return found
+
+
+def _drop(index: dict[T, set[Key]], entry: T, key: Key) -> None:
+    """An entry that nothing is under any more goes too."""
+    keys = index.get(entry, set())
+    keys.discard(key)
+    if not keys:
+        index.pop(entry, None)

@@ -1,7 +1,10 @@
-"""What a Placement asks for, checked and made ready to be applied.
+"""What a Placement requests, checked and made ready to be applied.
 
-A placement that asks for something impossible is misconfigured: `problems` says what is wrong, each with its
-place, and the placement keeps the decisions it has.
+A placement that requests something impossible is misconfigured: `problems` says what is wrong, each with its place, and
+the placement keeps the decisions it has.
+
+On a hub the API server removes fields that OCM's definition of a Placement does not have. So what Fairway adds to a
+Placement may also stand in annotations, which take the place of the fields.
 """
 
 from __future__ import annotations
@@ -9,20 +12,66 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
-from fairway.api.fleet import ClusterSelector, Placement, SpreadConstraint
+from fairway.api.fleet import ClusterSelector, Placement, PlacementSpec, SpreadConstraint
 from fairway.api.meta import LabelSelectorRequirement
+from fairway.api.shape import fit, path_text
 from fairway.clock import SECOND, Micros
 from fairway.errors import InputError
-from fairway.fleet import additions, taints
+from fairway.fleet import taints
 from fairway.fleet.ledger import MAX_RESERVED
-from fairway.fleet.names import COOLDOWN, DISABLED, MIN_GAIN, MISSING_RESOURCE
-from fairway.fleet.prioritizers import By, Weights, weights_of
+from fairway.fleet.names import COOLDOWN, DISABLED, MIN_GAIN, MISSING_RESOURCE, REPLICA_STRATEGY, REPLICAS, REQUIREMENTS
 from fairway.fleet.replicas import MAX_REPLICAS
-from fairway.fleet.scores import WORST
+from fairway.fleet.scores import WORST, By, Weights, weights_of
 from fairway.resources import Resource
+
+_NAMES = frozenset({REQUIREMENTS, REPLICAS, REPLICA_STRATEGY})
+_FIELDS = {REQUIREMENTS: "requirements", REPLICAS: "replicas", REPLICA_STRATEGY: "replicaStrategy"}
+
+
+def with_annotations(placement: Placement) -> Placement:
+    """The placement with what its annotations add; an annotation that cannot be read adds nothing."""
+    if _NAMES.isdisjoint(placement.metadata.annotations):
+        return placement
+    found, _ = _read_annotations(placement)
+    changes: dict[str, Any] = {}
+    if "requirements" in found:
+        changes["requirements"] = found["requirements"].requirements
+    if "replicas" in found:
+        changes["replicas"] = found["replicas"].replicas
+    if "replicaStrategy" in found:
+        changes["replica_strategy"] = found["replicaStrategy"].replica_strategy
+    return msgspec.structs.replace(placement, spec=msgspec.structs.replace(placement.spec, **changes))
+
+
+def annotation_problems(placement: Placement) -> list[str]:
+    """What is wrong with the annotations."""
+    return [] if _NAMES.isdisjoint(placement.metadata.annotations) else _read_annotations(placement)[1]
+
+
+def _read_annotations(placement: Placement) -> tuple[dict[str, PlacementSpec], list[str]]:
+    """Each annotation as a spec that has just that field."""
+    found: dict[str, PlacementSpec] = {}
+    wrong: list[str] = []
+    for name, field in _FIELDS.items():
+        text = placement.metadata.annotations.get(name)
+        if text is None:
+            continue
+        try:
+            spec, findings = fit({field: msgspec.json.decode(text)}, PlacementSpec)
+        except (msgspec.DecodeError, RecursionError) as error:
+            wrong.append(f"annotation {name}: not JSON: {error}")
+            continue
+        if findings:
+            path, message = findings[0]
+            wrong.append(f"annotation {name}: {path_text(path)}: {message}")
+        elif isinstance(spec, PlacementSpec):
+            found[field] = spec
+    return found, wrong
+
 
 Key = tuple[str, str]
 """A placement: (namespace, name), which is also the order in which placements are decided."""
@@ -124,7 +173,7 @@ def read(placement: Placement) -> Rules:
         problems.append(f"numberOfClusters is {spec.number_of_clusters}, expected 0 or more")
     problems += _name_problems(placement)
     problems += _count_problems(placement)
-    problems += additions.problems(placement)
+    problems += annotation_problems(placement)
     problems += taints.problems_of(spec.tolerations)
     watched: set[tuple[str, str]] = set()
     expressions: list[str] = []

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from fairway.clock import Micros
 from fairway.fleet import scores
-from fairway.fleet.addons import AddOns
-from fairway.fleet.columns import ScoreColumn, ScoreSum
 from fairway.fleet.pool import ClusterPool
-from fairway.fleet.prioritizers import By, Prioritizer
 from fairway.fleet.rules import Rules
-from fairway.fleet.scores import BEST, WORST, AmountScale, IntColumn
+from fairway.fleet.score_columns import AddOns, ScoreColumn, ScoreSum
+from fairway.fleet.scores import BEST, WORST, AmountScale, By, IntColumn, Prioritizer
 from fairway.fleet.table import ClusterTable, Kind
 
 FEW = 8

@@ -21,21 +21,18 @@ from fairway.api.fleet import (
     PlacementDecision,
 )
 from fairway.clock import Micros
-from fairway.fleet import additions, facts, records, rules
-from fairway.fleet.addons import AddOns
-from fairway.fleet.footing import Footing
-from fairway.fleet.interest import Interest
+from fairway.fleet import facts, records, rules
 from fairway.fleet.ledger import Ledger
 from fairway.fleet.plan import FleetPlan, Outcome
 from fairway.fleet.pool import ClusterPool, ClusterPools
-from fairway.fleet.records import FLEET_KINDS, NO_SLOTS, FleetObject, Record
+from fairway.fleet.records import FLEET_KINDS, NO_SLOTS, FleetObject, Footing, Interest, Record
 from fairway.fleet.rules import Key, Rules
+from fairway.fleet.score_columns import AddOns
 from fairway.fleet.scores import IntColumn
 from fairway.fleet.scoring import Scorer
 from fairway.fleet.sets import ClusterSets
 from fairway.fleet.slices import same
-from fairway.fleet.slot_log import SlotLog
-from fairway.fleet.table import ClusterTable, ClusterUpdate
+from fairway.fleet.table import ClusterTable, ClusterUpdate, SlotLog
 from fairway.resources import Resource
 from fairway.state.aside import SetAside
 
@@ -312,7 +309,7 @@ class FleetState:
                 self._affected.add(key)
 
     def _put_placement(self, placement: Placement) -> None:
-        placement = additions.merged(placement)
+        placement = rules.with_annotations(placement)
         key = (placement.metadata.namespace, placement.metadata.name)
         record = self.records.get(key)
         if (

@@ -1,23 +1,55 @@
 """The clusters as columns: one slot per cluster name, int64 amounts laid out (resource, cluster).
 
-A name keeps its slot while the cluster exists or a decision names it. Columns are made when first asked for and kept up
-to date slot by slot afterwards. Code that derives something from them compares stamps: `selection` counts changes that
-can alter which clusters may be chosen, `amounts_changes` those of any amounts, `amounts_stamp` those of one column;
-`amounts_log` has the slots in which amounts changed.
+A name keeps its slot while the cluster exists or a decision names it. Columns are made on first use and kept up to date
+slot by slot afterwards. Code that derives values from them compares stamps: `selection` counts changes that can alter
+which clusters may be chosen, `amounts_changes` those of any amounts, `amounts_stamp` those of one column.
+`amounts_log` is a `SlotLog`, the slots in which amounts changed, in order, so that derived columns are repaired and not
+computed again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from fairway.fleet.facts import ClusterFacts
 from fairway.fleet.scores import MISSING, BoolColumn, IntColumn
-from fairway.fleet.slot_log import SlotLog
+
+KEPT: Final = 512
+"""Older changes are forgotten: a reader that needs them works everything out again."""
+
+
+class SlotLog:
+    def __init__(self) -> None:
+        self._slots: list[int] = []
+        self._forgotten = 0
+
+    @property
+    def end(self) -> int:
+        """Where the next change will be."""
+        return self._forgotten + len(self._slots)
+
+    def append(self, slot: int) -> None:
+        if len(self._slots) >= 2 * KEPT:
+            del self._slots[:KEPT]
+            self._forgotten += KEPT
+        self._slots.append(slot)
+
+    def forget(self) -> None:
+        """No place before this one can be asked about any more."""
+        self._forgotten = self.end + 1
+        self._slots.clear()
+
+    def since(self, place: int) -> frozenset[int] | None:
+        """The slots that changed at `place` or after it; None where that is forgotten."""
+        if place < self._forgotten:
+            return None
+        return frozenset(self._slots[place - self._forgotten :])
+
 
 Kind = Literal["allocatable", "capacity", "free"]
 Source = Literal["label", "claim"]

@@ -14,7 +14,7 @@ import msgspec
 
 from fairway.api.devices import DeviceClass, ResourceClass
 from fairway.api.meta import ApiStruct, ObjectMeta
-from fairway.devices.select.cel import NOT_EXPORTED, export
+from fairway.devices.select.cel_export import NOT_EXPORTED, export
 from fairway.devices.select.selectors import Finding
 from fairway.errors import ApiError, InputError
 from fairway.kube.http.client import ApiClient

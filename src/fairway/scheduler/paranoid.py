@@ -14,7 +14,7 @@ import numpy as np
 from fairway.api.hooks import COLUMN_HOOKS
 from fairway.api.policy import Policy
 from fairway.clock import Micros
-from fairway.devices.track import invariants as devices
+from fairway.devices.track.ledger import check_ledger
 from fairway.errors import InvariantError
 from fairway.scheduler.framework.external_plugins import PluginDroppedError
 from fairway.scheduler.framework.plugin_set import Registry
@@ -32,7 +32,7 @@ def check(state: ClusterState, policy: Policy, now: Micros, *, registry: Registr
     state.freeze_plan()
     state.derived.begin()
     invariants.check(state)
-    devices.check(state)
+    check_ledger(state)
     plugins = default_registry() if registry is None else registry
     dropped: set[tuple[str, str]] = set()
     while True:

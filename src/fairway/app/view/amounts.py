@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from fairway.app.view.models.common import Amounts
-from fairway.devices.model.locating import KIND_PREFIX
+from fairway.devices.model.pools import KIND_PREFIX
 from fairway.resources.columns import Axis
 from fairway.resources.quantity import AmountUnit, parse_amount, unit_of
 from fairway.state.device_requests import CLASS_PREFIX

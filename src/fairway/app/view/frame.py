@@ -14,7 +14,7 @@ from fairway.api.core import Node
 from fairway.api.pods import Pod
 from fairway.app.records import SandboxEvent
 from fairway.clock import Micros, format_rfc3339, from_datetime
-from fairway.devices.model.locating import KIND_PREFIX
+from fairway.devices.model.pools import KIND_PREFIX
 from fairway.drive.objects import bound_at
 from fairway.drive.store import ObjectStore
 from fairway.resources.columns import BoolColumn

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import NamedTuple
 
-from fairway.devices.match.capacity import FreeSlots, Portion
+from fairway.devices.match.free_slots import FreeSlots, Portion
 from fairway.devices.model.inventory import Inventory
 from fairway.devices.select.flow import can_serve
 

@@ -1,26 +1,95 @@
-"""Serving all needs of a pod on one node: options, rules over attributes, and then the matching.
+"""Serving all requests of a pod on one node: options, rules over attributes, then the matching, in an order of
+preference.
 
-Options are tried in order of preference, the first need's first. A rule that wants one value of an attribute for all
-turns into one matching per value; the best of those that work is taken. Both multiply, so they are bounded: beyond
-`MAX_TRIES` the answer is that the pod does not fit.
+Options are tried in order of preference, those of the first request first. A rule that requires one value of an
+attribute for all devices becomes one matching per value; the best of those that work is taken. Both multiply, so they
+are bounded: beyond `MAX_TRIES` the pod is reported as not fitting.
+
+The order in which devices are tried for a request is a chain of strategies; the first decides, the next break its ties:
+
+    first-fit   the stable order of the devices (every chain ends with it)
+    pack        the device with the least capacity left that serves
+    spread      the device with the most left, unit by unit
+    least-loss  the device whose use costs the other classes least; among those the one with the least left
+    numa        devices on as few NUMA nodes as possible
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from itertools import combinations, islice, product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from fairway.api.devices import CapacityRequestPolicy
-from fairway.devices.match.capacity import LOOK, FreeSlots, Portion
-from fairway.devices.match.matching import Apart, Pick, SlotRequest, assign
-from fairway.devices.match.strategies import DEFAULT_CHAIN, Chain, Loss, no_loss, on_domains, preference
+from fairway.devices.match.free_slots import LOOK, FreeSlots, Portion
+from fairway.devices.match.matching import Apart, Pick, Preference, SlotRequest, assign
 from fairway.devices.model.device import qualified
 from fairway.devices.model.inventory import Slot
 from fairway.devices.model.values import Many, Unreadable
-from fairway.devices.select.requests import MOST_DEVICES, Option, ResolvedRequest, ResolvedRequests, Rule
-from fairway.devices.select.selector_requests import ByClaim, DeviceSelector
+from fairway.devices.select.requests import (
+    MOST_DEVICES,
+    ByClaim,
+    DeviceSelector,
+    Option,
+    ResolvedRequest,
+    ResolvedRequests,
+    Rule,
+)
 from fairway.resources.quantity import parse_quantity
+
+Chain = tuple[str, ...]
+Loss = Callable[[int], Any]
+"""What it costs others that a slot is used: anything sortable."""
+
+DEFAULT_CHAIN: Chain = ("first-fit",)
+
+
+def no_loss(slot: int) -> int:
+    return 0
+
+
+def preference(
+    requests: Sequence[SlotRequest],
+    chains: Sequence[Chain],
+    loss: Loss = no_loss,
+    domains: Collection[str] | None = None,
+) -> Preference:
+    """The candidates of each line by its chain. `domains` are the NUMA nodes to stay on, where `numa` is in a chain."""
+
+    def prefer(line: int, free: FreeSlots) -> Sequence[int]:
+        candidates = requests[line].candidates
+        if chains[line] == DEFAULT_CHAIN:
+            return candidates
+        keys = [_key(name, requests[line], free, loss, domains) for name in chains[line]]
+        return sorted(candidates, key=lambda slot: [key(slot) for key in keys])
+
+    return prefer
+
+
+def _key(
+    name: str, request: SlotRequest, free: FreeSlots, loss: Loss, domains: Collection[str] | None
+) -> Callable[[int], Any]:
+    match name:
+        case "pack":
+            return lambda slot: _left(request, slot, free)
+        case "spread":
+            return lambda slot: -_left(request, slot, free)
+        case "least-loss":
+            return lambda slot: (loss(slot), _left(request, slot, free))
+        case "numa":
+            return lambda slot: not on_domains(free, slot, domains)
+    return lambda slot: 0
+
+
+def _left(request: SlotRequest, slot: int, free: FreeSlots) -> int:
+    return free.free_milli(slot) if request.milli else free.units(slot)
+
+
+def on_domains(free: FreeSlots, slot: int, domains: Collection[str] | None) -> bool:
+    """A device that does not say where it is excludes nothing."""
+    numa = free.inventory.slots[slot].device.numa()
+    return domains is None or numa is None or numa in domains
+
 
 MAX_TRIES = 256
 """Combinations of options and of values that are looked at."""

@@ -1,8 +1,16 @@
-"""ResourceSlices as pools of devices: which slices count, and which nodes reach what.
+"""Which devices a node has: from pools of ResourceSlices, from its annotation, and as plain extended resources.
 
 A driver republishes a pool under a higher generation; slices of older generations are on their way out and do not
-count. A pool of which not all slices are there yet is not used at all: half of it might contradict the other half. Nor
-is one that contradicts itself: a device name or a counter set twice, or a counter that is not published.
+count. A pool is not used at all while some of its slices are missing: half of it might contradict the other half. Nor
+is a pool that contradicts itself: a device name or a counter set twice, or a counter that is not published.
+
+A device is counted once. Where a node also lists the kind of its described devices as an extended resource, these are
+units of that resource, and only the rest of it is a device without attributes. Devices that several nodes reach are
+devices of each of them (`track.occupancy`).
+
+Taints come from drivers, and from an administrator's rules (`DeviceTaintRule`), which name devices by driver, pool and
+name; what a rule leaves out matches any. A group has the taints of its members: a pair of which one device is tainted
+is not available without tolerating that taint.
 """
 
 from __future__ import annotations
@@ -12,15 +20,85 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
-from fairway.api.devices import DeviceTaintRule, ResourceSlice
+from fairway.api.devices import DeviceTaint, DeviceTaintRule, DeviceTaintSelector, ResourceSlice
 from fairway.api.pods import NodeSelector
-from fairway.devices.model.device import Device
+from fairway.devices.model.device import ANNOTATION, WHOLE, Device, from_annotation, from_extended_resource, from_slice
 from fairway.devices.model.inventory import CounterKey
-from fairway.devices.model.sources import from_slice
-from fairway.devices.model.tainting import TaintRules, means_pool
+from fairway.errors import InputError
 from fairway.resources.quantity import parse_quantity
+from fairway.state.cluster import ClusterState
+from fairway.state.device_requests import CLASS_PREFIX
 from fairway.state.labels import NAME_FIELD, term_holds
+
+
+class TaintRules:
+    """The rules by name; they count in the order of their names."""
+
+    def __init__(self) -> None:
+        self._rules: dict[str, DeviceTaintRule] = {}
+
+    def put(self, name: str, rule: DeviceTaintRule | None) -> list[DeviceTaintSelector]:
+        """Take a rule in, or forget it; returns the selectors of the devices for which that may matter."""
+        before = self._rules.pop(name, None)
+        if rule is not None:
+            self._rules[name] = rule
+        selectors = (one.spec.device_selector for one in (before, rule) if one is not None)
+        return [selector for selector in selectors if selector is not None]
+
+    def tainted(self, devices: tuple[Device, ...], driver: str, pool: str) -> tuple[Device, ...]:
+        """The devices of a pool with the taints of all rules that mean them."""
+        by_name: dict[str | None, list[DeviceTaint]] = {}
+        for name in sorted(self._rules):
+            spec = self._rules[name].spec
+            if spec.device_selector is not None and means_pool(spec.device_selector, driver, pool):
+                by_name.setdefault(spec.device_selector.device, []).append(spec.taint)
+        if not by_name:
+            return devices
+        for_all = by_name.get(None, [])
+        return tuple(_with(device, (*for_all, *by_name.get(device.name, ()))) for device in devices)
+
+
+def means_pool(selector: DeviceTaintSelector, driver: str, pool: str) -> bool:
+    """Whether a rule may mean devices of a pool."""
+    return selector.driver in (None, driver) and selector.pool in (None, pool)
+
+
+def with_members(devices: Iterable[Device]) -> Iterator[Device]:
+    """The devices of a node, groups with the taints and the health of the devices that they are made of."""
+    known = list(devices)
+    if not any(device.members for device in known) or not any(_is_sick(device) for device in known):
+        yield from known
+        return
+    by_name: dict[tuple[str, str, str], Device] = {(one.driver, one.pool, one.name): one for one in known}
+    for device in known:
+        parts = [part for part in _parts(device, by_name) if _is_sick(part)]
+        taints = dict.fromkeys(taint for part in parts for taint in part.taints if taint not in device.taints)
+        yield replace(_with(device, taints), healthy=all(one.healthy for one in (device, *parts))) if parts else device
+
+
+def _is_sick(device: Device) -> bool:
+    return bool(device.taints) or not device.healthy
+
+
+def _parts(group: Device, by_name: Mapping[tuple[str, str, str], Device]) -> list[Device]:
+    """All devices below a group, through groups of groups; one that contains itself ends here."""
+    found: dict[str, Device] = {}
+    ahead = list(group.members)
+    while ahead:
+        name = ahead.pop()
+        part = by_name.get((group.driver, group.pool, name))
+        if part is not None and name not in found:
+            found[name] = part
+            ahead += part.members
+    return [found[name] for name in sorted(found)]
+
+
+def _with(device: Device, taints: Iterable[DeviceTaint]) -> Device:
+    more = tuple(taints)
+    return replace(device, taints=(*device.taints, *more)) if more else device
+
 
 PoolKey = tuple[str, str]
 """Driver and pool."""
@@ -220,3 +298,137 @@ def _single_node(selector: NodeSelector) -> str:
         if named and len(requirement.values) == 1:
             return requirement.values[0]
     return ""
+
+
+KIND_PREFIX = "devices.fairway.dev/"
+"""Dimensions that count devices by kind, where no plain resource does."""
+
+_NATIVE = frozenset({"cpu", "memory", "pods", "ephemeral-storage", "storage"})
+_NATIVE_PREFIXES = ("hugepages-", "attachable-volumes-", CLASS_PREFIX, KIND_PREFIX)
+
+
+def is_plain_resource(name: str) -> bool:
+    """Whether a node's units of this resource are devices without attributes."""
+    return name not in _NATIVE and not name.startswith(_NATIVE_PREFIXES)
+
+
+def _beyond(here: Iterable[Device], away: Iterable[Device]) -> Iterator[Device]:
+    """Devices that a node does not reach, but that take from the counter sets of those it does."""
+    boards = {board for device in here for board in device.boards}
+    for device in away:
+        if not boards.isdisjoint(device.boards):
+            yield replace(device, reachable=False)
+
+
+class Locator:
+    """The slices known, by the node they are on."""
+
+    def __init__(self, state: ClusterState) -> None:
+        self._state = state
+        self._pools = Pools()
+        self._on_node: dict[str, set[PoolKey]] = {}
+        self._nodes_of: dict[PoolKey, set[str]] = {}
+        self._bad_annotations: dict[int, str] = {}
+        self._network: set[PoolKey] = set()
+        """Pools with devices that several nodes may reach."""
+
+    # -- slices -----------------------------------------------------------------------------------------------
+
+    def upsert_slice(self, slice_: ResourceSlice) -> set[int]:
+        """Returns the rows whose devices may be others now."""
+        return self._repool(self._pools.upsert(slice_))
+
+    def delete_slice(self, name: str) -> set[int]:
+        return self._repool(self._pools.delete(name))
+
+    def upsert_taint_rule(self, rule: DeviceTaintRule) -> set[int]:
+        """Returns the rows whose devices may be tainted in another way now."""
+        return self._repool(self._pools.upsert_rule(rule))
+
+    def delete_taint_rule(self, name: str) -> set[int]:
+        return self._repool(self._pools.delete_rule(name))
+
+    def rows_of(self, pools: set[PoolKey]) -> set[int]:
+        """The rows on which there may be devices of these pools."""
+        if not self._network.isdisjoint(pools):
+            return set(range(len(self._state.nodes)))
+        return self._rows({name for pool in pools for name in self._nodes_of.get(pool, ())})
+
+    def _repool(self, keys: set[PoolKey]) -> set[int]:
+        names: set[str] = set()
+        everywhere = False
+        for key in keys:
+            before = self._nodes_of.pop(key, set())
+            for name in before:
+                self._on_node.get(name, set()).discard(key)
+            everywhere |= key in self._network
+            self._network.discard(key)
+            pool = self._pools.pool(key)
+            reaches = pool.reaches if pool else ()
+            if pool is not None and (pool.spans or any(not reach.node for reach in reaches)):
+                self._network.add(key)
+                everywhere = True
+            reached = self._nodes_of[key] = {reach.node for reach in reaches if reach.node}
+            for name in reached:
+                self._on_node.setdefault(name, set()).add(key)
+            names |= before | reached
+        return set(range(len(self._state.nodes))) if everywhere else self._rows(names)
+
+    def _rows(self, names: set[str]) -> set[int]:
+        rows = self._state.nodes.rows
+        return {rows[name] for name in names if name in rows}
+
+    # -- nodes ------------------------------------------------------------------------------------------------
+
+    def devices(self, row: int) -> tuple[list[Device], dict[CounterKey, int], bool]:
+        """The devices of a row, the counters that they share, and whether all pools of the row are used."""
+        nodes = self._state.nodes
+        self._bad_annotations.pop(row, None)
+        if not nodes.alive[row]:
+            return [], {}, True
+        name = nodes.names[row]
+        devices, counters = list(self._annotated(row)), dict[CounterKey, int]()
+        labels, complete = nodes.labels.at(row), True
+        for key in sorted({*self._on_node.get(name, ()), *self._network}):
+            pool = self._pools.pool(key)
+            assert pool is not None  # it is on a node only while it is there
+            here = [reach for reach in pool.reaches if reach.includes(name, labels)]
+            complete &= not (pool.problem and here)
+            found = [device for reach in here for device in reach.devices]
+            if found:
+                counters.update(pool.counters)
+            devices += found
+            if pool.spans:
+                away = (device for reach in pool.reaches if reach not in here for device in reach.devices)
+                devices += _beyond(found, away)
+        devices = list(with_members(devices))
+        devices += self._plain(row, devices)
+        return devices, counters, complete
+
+    def _annotated(self, row: int) -> tuple[Device, ...]:
+        nodes = self._state.nodes
+        text = nodes.annotations[row].get(ANNOTATION)
+        if text is None:
+            return ()
+        try:
+            return from_annotation(nodes.names[row], text)
+        except InputError as error:
+            self._bad_annotations[row] = str(error)
+            return ()
+
+    def _plain(self, row: int, described: list[Device]) -> Iterator[Device]:
+        nodes = self._state.nodes
+        for place, amount in nodes.listed(row):
+            if is_plain_resource(name := nodes.axis.names[place]):
+                known = sum(d.quantity for d in described if d.unit_of == name and d.node)
+                if (left := amount // WHOLE - known) > 0:
+                    yield from_extended_resource(nodes.names[row], name, left)
+
+    def plain_names(self, row: int) -> frozenset[str]:
+        """The extended resources that a node lists."""
+        nodes = self._state.nodes
+        names = (nodes.axis.names[place] for place, _ in nodes.listed(row))
+        return frozenset(name for name in names if is_plain_resource(name))
+
+    def warnings(self) -> list[str]:
+        return [*(self._bad_annotations[row] for row in sorted(self._bad_annotations)), *self._pools.warnings()]

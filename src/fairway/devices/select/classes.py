@@ -1,16 +1,23 @@
-"""Classes, compiled: which devices each selects, and what is wrong with it.
+"""Classes, compiled: which devices each selects, and what is wrong with it; and extended resources that DeviceClasses
+serve.
 
-A class that includes others is one of groups: it selects a group device that its own selectors match (any group, if
+A class that includes others is a class of groups: it selects a group device that its own selectors match (any group, if
 it has none) and whose members can serve what it includes, each member for one of them. Classes that include each other
-in a circle are refused, all of them: no order of events decides which one is to blame.
+in a circle are all refused, so that the order of events does not decide which one is to blame.
+
+A pod may also request `limits: {example.com/gpu: 1}` and be served by devices that a driver publishes. A DeviceClass
+names such a resource with `extendedResourceName`, and every DeviceClass has the implicit name
+`deviceclass.resource.kubernetes.io/<class>`. A node that lists the resource itself serves it by its device plugin, as
+kubelets do; on all others the devices of the class stand for it. Only names that some pod or node uses are considered.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 
-from fairway.api.devices import ResourceClass, ResourceClassSpec
+from fairway.api.devices import DeviceClass, ResourceClass, ResourceClassSpec
 from fairway.api.pods import matches
 from fairway.devices.model.device import Device
 from fairway.devices.model.inventory import Inventory
@@ -18,6 +25,8 @@ from fairway.devices.model.values import Value
 from fairway.devices.select.flow import can_serve
 from fairway.devices.select.selectors import Matcher, compile_selector
 from fairway.errors import InputError
+from fairway.resources.columns import Axis
+from fairway.state.device_requests import DeviceFacts
 
 _REMEMBERED = 65536
 
@@ -192,3 +201,49 @@ def check_classes(classes: Iterable[ResourceClass]) -> None:
     problems = ClassTable(classes).problems()
     if problems:
         raise InputError("\n".join(problems))
+
+
+IMPLICIT = "deviceclass.resource.kubernetes.io/"
+_BEGINNING = datetime.min.replace(tzinfo=UTC)
+
+
+def class_names(device_classes: Mapping[str, DeviceClass]) -> dict[str, str]:
+    """The class of each name. Of several classes with one name the newest serves it, of equally old ones the first."""
+    found: dict[str, str] = {}
+    ages: dict[str, datetime] = {}
+    for name, known in sorted(device_classes.items()):
+        resource, created = known.spec.extended_resource_name, known.metadata.creation_timestamp or _BEGINNING
+        if resource and (resource not in ages or created > ages[resource]):
+            found[resource], ages[resource] = name, created
+    return found
+
+
+class ExtendedResources:
+    """`served` has the names that are in use, with their classes. It costs nothing while nothing changes."""
+
+    def __init__(self, facts: DeviceFacts, axis: Axis) -> None:
+        self._facts = facts
+        self._axis = axis
+        self._seen = (-1, -1)
+        self.served: dict[str, str] = {}
+        self.places: frozenset[int] = frozenset()
+        """Their dimensions."""
+
+    def refresh(self) -> bool:
+        """Look again; whether other classes serve, or other names."""
+        seen = (self._facts.device_class_changes, self._axis.changes)
+        if seen == self._seen:
+            return False
+        self._seen, before = seen, self.served
+        classes = self._facts.device_classes if self._facts.serves_extended else {}
+        named = class_names(classes)
+        self.served, places = {}, set()
+        for place, name in enumerate(self._axis.names) if classes else ():
+            serving = named.get(name)
+            if serving is None and name.startswith(IMPLICIT) and name.removeprefix(IMPLICIT) in classes:
+                serving = name.removeprefix(IMPLICIT)
+            if serving is not None:
+                self.served[name] = serving
+                places.add(place)
+        self.places = frozenset(places)
+        return self.served != before

@@ -14,7 +14,7 @@ from fairway.api.kinds import ApiObject, ObjectKey, key
 from fairway.api.manifests import Manifests
 from fairway.api.pods import Container, Pod
 from fairway.api.scheduling import PodGroup, Queue
-from fairway.devices.model.locating import is_plain_resource
+from fairway.devices.model.pools import is_plain_resource
 from fairway.devices.select.classes import ClassTable
 from fairway.errors import Problem
 from fairway.state.device_requests import CLASS_PREFIX

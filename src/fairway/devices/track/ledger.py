@@ -1,7 +1,7 @@
-"""`DeviceLedger`: all devices of the cluster, brought up to date by what changed, never rebuilt.
+"""`DeviceLedger`: all devices of the cluster, updated by what changed, never rebuilt.
 
-It lives beside the state and looks only at rows that changed since it last looked. What a row's devices mean to the
-rest of the scheduler is written back by `DeviceColumns`.
+It lives beside the state and reads only rows that changed since its last update. What a row's devices mean to the rest
+of the scheduler is written back by `DeviceColumns`. `check_ledger` compares it with a new ledger of the same state.
 """
 
 from __future__ import annotations
@@ -23,17 +23,20 @@ from fairway.api.devices import (
 from fairway.api.kinds import ObjectKey
 from fairway.devices.model.device import Device
 from fairway.devices.model.inventory import Inventory
-from fairway.devices.model.locating import Locator
-from fairway.devices.model.pools import PoolKey, check_slice
-from fairway.devices.select.cel_eval import Purse, SelectorAnswers
-from fairway.devices.select.classes import ClassTable, CompiledClass
-from fairway.devices.select.extended import ExtendedResources
-from fairway.devices.select.requests import RequestResolver, ResolvedRequests
-from fairway.devices.select.selector_requests import ByClaim, ByClass, ClaimMatcher, DeviceSelector
-from fairway.devices.track.columns import DeviceColumns
-from fairway.devices.track.network import NetworkDevices
+from fairway.devices.model.pools import Locator, PoolKey, check_slice
+from fairway.devices.select.cel_selectors import Purse, SelectorAnswers
+from fairway.devices.select.classes import ClassTable, CompiledClass, ExtendedResources
+from fairway.devices.select.requests import (
+    ByClaim,
+    ByClass,
+    ClaimMatcher,
+    DeviceSelector,
+    RequestResolver,
+    ResolvedRequests,
+)
+from fairway.devices.track.class_columns import DeviceColumns
 from fairway.devices.track.node import NO_CLASSES, ClassUse, NodeDevices, portion_milli
-from fairway.devices.track.occupancy import Occupancy, Plain
+from fairway.devices.track.occupancy import NetworkDevices, Occupancy, Plain
 from fairway.errors import InvariantError
 from fairway.resources.columns import Axis, Vector
 from fairway.state.aside import SetAside
@@ -512,3 +515,10 @@ def device_ledger(state: ClusterState) -> DeviceLedger:
     ledger = state.derived.get(DeviceLedger)
     ledger.sync()
     return ledger
+
+
+def check_ledger(state: ClusterState) -> None:
+    """Raise InvariantError at the first thing in which the kept ledger and a new one differ."""
+    kept = state.derived.kept(DeviceLedger)
+    if kept is not None:
+        kept.check()

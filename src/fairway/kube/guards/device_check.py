@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from fairway.api.devices import ResourceClaim
 from fairway.api.kinds import ObjectKey
-from fairway.devices.track.conflicts import DeviceConflict, conflicts
 from fairway.devices.track.ledger import device_ledger
+from fairway.devices.track.occupancy import DeviceConflict, conflicts
 from fairway.drive.change import Bind
 from fairway.drive.store import ObjectStore
 from fairway.kube.guards.claim_guard import ClaimGuard

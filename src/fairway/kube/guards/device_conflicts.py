@@ -20,9 +20,9 @@ from fairway.api.meta import Condition, ConditionStatus
 from fairway.api.pods import Pod
 from fairway.clock import SECOND, Micros, to_datetime
 from fairway.devices.model.pools import PoolKey
-from fairway.devices.track.conflicts import DeviceConflict, conflicts, user_of
 from fairway.devices.track.ledger import device_ledger
 from fairway.devices.track.node import SlotAllocation
+from fairway.devices.track.occupancy import DeviceConflict, conflicts, user_of
 from fairway.drive.change import Change
 from fairway.drive.changes import pod_key
 from fairway.drive.loop import Cycle

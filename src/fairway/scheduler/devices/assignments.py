@@ -13,9 +13,9 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from fairway.devices.match.capacity import FreeSlots
-from fairway.devices.match.strategies import DEFAULT_CHAIN, Chain
-from fairway.devices.select.cel_eval import Purse
+from fairway.devices.match.free_slots import FreeSlots
+from fairway.devices.match.solving import DEFAULT_CHAIN, Chain
+from fairway.devices.select.cel_selectors import Purse
 from fairway.devices.track.ledger import DeviceLedger
 from fairway.devices.track.node import NodeDevices, SlotAllocation
 from fairway.errors import InvariantError

@@ -13,10 +13,9 @@ from operator import itemgetter
 import numpy as np
 
 from fairway.api.pods import NodeSelector
-from fairway.devices.match.capacity import FreeSlots
-from fairway.devices.select.requests import ResolvedRequests
-from fairway.devices.select.selector_requests import ByClaim
-from fairway.devices.track.slotbits import serves
+from fairway.devices.match.free_slots import FreeSlots
+from fairway.devices.select.requests import ByClaim, ResolvedRequests
+from fairway.devices.track.class_columns import serves
 from fairway.resources.columns import BoolColumn, IntColumn
 from fairway.scheduler.devices.assignments import DeviceAssignments
 from fairway.scheduler.devices.requests import PreparedRequest

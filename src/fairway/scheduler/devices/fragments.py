@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fairway.devices.match.capacity import FreeSlots
+from fairway.devices.match.free_slots import FreeSlots
 from fairway.devices.model.device import WHOLE
 from fairway.devices.track.node import NodeDevices
 from fairway.state.shapes import Shape

@@ -20,15 +20,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fairway.devices.match.capacity import FreeSlots, Portion
-from fairway.devices.match.solving import TakenSlot, solve
-from fairway.devices.match.strategies import DEFAULT_CHAIN, Chain, Loss
+from fairway.devices.match.free_slots import FreeSlots, Portion
+from fairway.devices.match.solving import DEFAULT_CHAIN, Chain, Loss, TakenSlot, solve
 from fairway.devices.model.device import WHOLE
-from fairway.devices.select.selector_requests import label
-from fairway.devices.track.holders import allocation_of, counts
+from fairway.devices.select.requests import label
+from fairway.devices.track.class_columns import first_slots
 from fairway.devices.track.ledger import DeviceLedger
 from fairway.devices.track.node import ClassNames, NodeDevices, SlotAllocation, portion_milli
-from fairway.devices.track.slotbits import first_slots
+from fairway.devices.track.occupancy import allocation_of, counts
 from fairway.resources.columns import Vector
 from fairway.scheduler.devices.requests import PreparedRequest
 from fairway.state.cluster import ClusterState

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from fairway.devices.model.device import WHOLE
-from fairway.devices.select.requests import ResolvedRequest, ResolvedRequests
-from fairway.devices.select.selector_requests import ByClass, ByKind, label
+from fairway.devices.select.requests import ByClass, ByKind, ResolvedRequest, ResolvedRequests, label
+from fairway.devices.track.class_columns import MAX_REQUESTS, Lines
 from fairway.devices.track.ledger import DeviceLedger
 from fairway.devices.track.occupancy import Plain
-from fairway.devices.track.slotbits import MAX_REQUESTS, Lines
 from fairway.resources.columns import Vector
 from fairway.state.device_requests import CLASS_PREFIX
 from fairway.state.shapes import Shape

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairway.clock import SECOND, Micros
-from fairway.devices.track.holders import counts
 from fairway.devices.track.ledger import device_ledger
 from fairway.devices.track.node import NodeDevices
+from fairway.devices.track.occupancy import counts
 from fairway.resources.columns import BoolColumn, IntColumn, Vector
 from fairway.scheduler.framework.unevictable import is_system
 from fairway.state.annotations import LAST_CHECKPOINT, is_never_evicted, parse_checkpoint

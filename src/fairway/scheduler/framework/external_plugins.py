@@ -45,7 +45,7 @@ from numpy.typing import NDArray
 
 from fairway.api.devices import DeviceStrategy
 from fairway.api.hooks import HOOKS, AnswerKind, HookEntry, OnFailure
-from fairway.devices.match.capacity import Portion
+from fairway.devices.match.free_slots import Portion
 from fairway.resources.columns import BoolColumn, IntColumn
 from fairway.scheduler.framework.accounts import UNLIMITED
 from fairway.scheduler.framework.hooks import Check, EntitledBy, FloatColumn, KeyText, OrderedBy

@@ -14,7 +14,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from fairway.devices.match.capacity import FreeSlots
+from fairway.devices.match.free_slots import FreeSlots
 from fairway.devices.track.node import NodeDevices
 from fairway.resources.columns import BoolColumn, IntColumn
 from fairway.scheduler.devices.requests import PreparedRequest

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from fairway.api.policy import Policy
-from fairway.devices.match.strategies import DEFAULT_CHAIN
+from fairway.devices.match.solving import DEFAULT_CHAIN
 from fairway.scheduler.framework.accounts import QueueAccount
 from fairway.scheduler.framework.hooks import Check
 from fairway.scheduler.framework.job_run import JobRun

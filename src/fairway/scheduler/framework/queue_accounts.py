@@ -11,9 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
 from fairway.devices.model.device import WHOLE
-from fairway.devices.select.requests import Option, ResolvedRequest
-from fairway.devices.select.selector_requests import ByClaim, ByClass, ByKind, DeviceSelector, label
-from fairway.devices.track.columns import kind_place
+from fairway.devices.select.requests import ByClaim, ByClass, ByKind, DeviceSelector, Option, ResolvedRequest, label
+from fairway.devices.track.class_columns import kind_place
 from fairway.devices.track.node import NodeDevices
 from fairway.resources.columns import Vector
 from fairway.scheduler.devices.assignments import DeviceAssignments

@@ -11,7 +11,7 @@ from math import exp
 import numpy as np
 
 from fairway.api.arguments import FgdArguments
-from fairway.devices.match.capacity import FreeSlots, Portion
+from fairway.devices.match.free_slots import FreeSlots, Portion
 from fairway.devices.track.node import NodeDevices
 from fairway.scheduler.devices.fragments import Fragments, Typical, typical_pods
 from fairway.scheduler.devices.requests import PreparedRequest

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from fairway.api.scheduling import MAX_VICTIMS, StoppedPod
 from fairway.clock import Micros, format_rfc3339
 from fairway.devices.model.device import WHOLE
-from fairway.devices.track.columns import NONE, add_up, moved
+from fairway.devices.track.class_columns import NONE, add_up, moved
 from fairway.devices.track.node import ClassUse, NodeDevices, SlotAllocation, portion_milli
 from fairway.devices.track.record import DeviceUse, written
 from fairway.resources.quantity import INT64_MAX, Format, Quantity, format_amount

@@ -1,8 +1,8 @@
-"""What is taken of a node's slots, and so what is left.
+"""How much of a node's slots is in use, and what is free.
 
 A device is taken in whole units, or, if it can be shared, in parts: a fraction (in thousandths, which takes the same
-part of every capacity), or just amounts of its capacity. Parts never add up to more than the whole, and a whole unit
-can be had only where no part is taken.
+part of every capacity), or amounts of its capacity. Parts never add up to more than the whole, and a whole unit is
+available only where no part is taken.
 """
 
 from __future__ import annotations

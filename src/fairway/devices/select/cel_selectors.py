@@ -17,16 +17,13 @@ from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
 from fairway.cel import Environment, Evaluation, Program
-from fairway.cel.errors import EvaluationError
-from fairway.cel.kube import CelQuantity, version_of
+from fairway.cel.kubernetes import CelQuantity, version_of
 from fairway.cel.program import Partial
-from fairway.cel.reads import Path, ValueOf
-from fairway.cel.values import DefaultMap, Failed
+from fairway.cel.tree import Path, ValueOf
+from fairway.cel.values import DefaultMap, EvaluationError, Failed
 from fairway.clock import Micros
 from fairway.devices.model.device import Device
-from fairway.devices.model.units import Number
-from fairway.devices.model.values import Flag, Many, Unreadable, Value
-from fairway.devices.model.versions import Version
+from fairway.devices.model.values import Flag, Many, Number, Unreadable, Value, Version
 from fairway.errors import InputError
 from fairway.state.derived import DerivedValue
 

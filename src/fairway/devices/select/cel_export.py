@@ -18,10 +18,8 @@ from typing import Final
 
 from fairway.api.devices import ResourceClassSpec
 from fairway.cel import MAX_EXPRESSION
-from fairway.devices.model.units import Dimension, Exact
-from fairway.devices.model.values import Operand
-from fairway.devices.select.operators import ORDER
-from fairway.devices.select.selectors import Finding, Matcher, Requirement
+from fairway.devices.model.values import Dimension, Exact, Operand
+from fairway.devices.select.selectors import ORDER, Finding, Matcher, Requirement
 from fairway.resources.quantity import INT64_MAX, Format, Quantity
 
 NOT_EXPORTED: Final = "NotExported"
