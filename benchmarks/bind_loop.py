@@ -15,7 +15,7 @@ import time
 
 from fairway.kube.http.client import ApiClient
 from fairway.kube.http.exchange import ApiRequest
-from fairway.kube.server.configuration import find_connection
+from fairway.kube.server.kubeconfig import find_connection
 
 WORKERS = 32
 LINGER = 2.0

@@ -18,7 +18,7 @@ from uuid import uuid4
 
 from fairway.errors import ApiError
 from fairway.kube.http.client import ApiClient
-from fairway.kube.server.configuration import find_connection
+from fairway.kube.server.kubeconfig import find_connection
 from kube.controlplane.plane import ControlPlane
 
 NAMESPACE = "bench"

@@ -19,7 +19,7 @@ from fairway.app.live.logs import RunLog
 from fairway.kube.http.exchange import ApiAnswer, ApiRequest, MayLeave
 from fairway.kube.install.bundle import objects
 from fairway.kube.install.options import InstallOptions
-from fairway.kube.server.configuration import find_connection
+from fairway.kube.server.kubeconfig import find_connection
 from kube.cluster import Cluster, eventually
 from kube.controlplane.plane import ControlPlane
 from kube.ocm import GROUP, SCORES, V1, V1BETA1, V1BETA2, definitions

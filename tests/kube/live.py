@@ -15,7 +15,7 @@ from fairway.app.live.logs import RunLog
 from fairway.app.live.service import LiveScheduler
 from fairway.app.live.settings import RunSettings
 from fairway.drive.store import ObjectStore
-from fairway.kube.server.configuration import find_connection
+from fairway.kube.server.kubeconfig import find_connection
 from kube.cluster import Cluster, eventually
 
 Prepare = Callable[[LiveScheduler], None]

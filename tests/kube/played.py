@@ -38,7 +38,7 @@ from fairway.kube.reading.feed import Feed
 from fairway.kube.reading.reflector import Delivery, Gone, Reflector
 from fairway.kube.reading.served import SCHEDULER_KINDS, ServedKind, find_served
 from fairway.kube.reading.slim import Sharing, is_kept
-from fairway.kube.server.configuration import find_connection
+from fairway.kube.server.kubeconfig import find_connection
 from fairway.kube.writing.world import KubeWorld, Versions
 from fairway.kube.writing.write_queue import WriteQueue
 from fairway.sim.scheduling import rhythm_of

@@ -20,7 +20,7 @@ from fairway.agent.mapping import fits_text
 from fairway.kube.http.client import ApiClient
 from fairway.kube.install.agent import NAME, agent, agent_rules
 from fairway.kube.install.options import InstallOptions
-from fairway.kube.server.configuration import find_connection
+from fairway.kube.server.kubeconfig import find_connection
 from kube.cluster import Cluster
 from kube.controlplane.plane import ControlPlane
 from kube.servers import Refused, apply, ask
@@ -75,7 +75,7 @@ def devices(plane: ControlPlane, node: str) -> dict[str, Any]:
 @pytest.fixture(name="requests")
 def the_requests_of_agents(monkeypatch: pytest.MonkeyPatch) -> set[tuple[str, str]]:
     seen: set[tuple[str, str]] = set()
-    real = ApiClient._sent
+    real = ApiClient._answer
     lock = threading.Lock()
 
     async def remembered(self: ApiClient, request: Any, may_leave: Any = None) -> Any:
@@ -87,7 +87,7 @@ def the_requests_of_agents(monkeypatch: pytest.MonkeyPatch) -> set[tuple[str, st
                 seen.add(("403", path))
         return answer
 
-    monkeypatch.setattr(ApiClient, "_sent", remembered)
+    monkeypatch.setattr(ApiClient, "_answer", remembered)
     return seen
 
 

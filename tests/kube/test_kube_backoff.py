@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from fairway.kube.http.backoff import Backoff
+from fairway.kube.http.exchange import Backoff
 
 
 class Extreme(Random):

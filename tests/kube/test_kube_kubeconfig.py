@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from fairway.errors import InputError, NoAnswerError
-from fairway.kube.server.configuration import find_connection
-from fairway.kube.server.connection import Certificate, Identity
-from fairway.kube.server.credentials import REREAD, Plugin, PluginCredentials, TokenFile
+from fairway.kube.server.connection import REREAD, Certificate, Identity, Plugin, PluginCredentials, TokenFile
+from fairway.kube.server.kubeconfig import find_connection
 
 
 def written(path: Path, **parts: object) -> Path:
@@ -123,7 +122,7 @@ def test_names_that_are_not_there_are_said_with_those_that_are(tmp_path: Path) -
 
 
 def test_without_any_configuration_the_error_says_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"no cluster is known: .*use --kubeconfig FILE"):
+    with pytest.raises(InputError, match=r"no cluster is configured: .*use --kubeconfig FILE"):
         find_connection(environment={"HOME": str(tmp_path)})
     with pytest.raises(InputError, match="cannot be read"):
         find_connection(str(tmp_path / "nosuch"))

@@ -13,7 +13,7 @@ from fairway.kube.http.exchange import DONE, NO_ANSWER, ApiAnswer, ApiRequest, E
 from fairway.kube.server.connection import Connection, Identity
 from fairway.kube.writing.ready_writes import QueuedWrite, WriteRank
 from fairway.kube.writing.write_queue import WriteQueue
-from kube.test_kube_lean import PlayedServer, plain, play
+from kube.test_kube_connections import PlayedServer, plain, play
 
 POST = ApiRequest("POST", "/w", b"{}")
 

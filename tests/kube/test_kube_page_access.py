@@ -10,7 +10,7 @@ from fairway.app.view.mirror import Mirror
 from fairway.app.view.models.job import JobActionRequest
 from fairway.app.view.watch import ClusterWatch
 from fairway.kube.http.client import ApiClient
-from fairway.kube.server.configuration import find_connection
+from fairway.kube.server.kubeconfig import find_connection
 from fairway.state.cluster import Upserted
 from fairway.web.asking import RequestRefusedError
 from fairway.web.cluster_access import ClusterAccess

@@ -23,7 +23,7 @@ from fairway.kube.reading.decoding import UnreadableObject
 from fairway.kube.reading.reflector import Delivery, Gone, Reflector
 from fairway.kube.reading.served import SCHEDULER_KINDS, find_served
 from fairway.kube.reading.slim import Sharing
-from fairway.kube.server.configuration import find_connection
+from fairway.kube.server.kubeconfig import find_connection
 from fairway.state.cluster import Event
 from kube.cluster import Cluster, crd, eventually
 from kube.live import Live
@@ -101,9 +101,9 @@ class TestClient(ApiClient):
 
     def drop_connections(self) -> None:
         """As a network does that forgets them."""
-        transport: Any = self._transport
-        for line in list(transport._pool._busy):
-            line._socket.shutdown(socket.SHUT_RDWR)
+        pool: Any = self._pool
+        for connection in list(pool._busy):
+            connection._channel.shutdown(socket.SHUT_RDWR)
 
 
 class Reading:

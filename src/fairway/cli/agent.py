@@ -111,7 +111,7 @@ def command(kubeconfig: str | None, context: str | None, log_format: str, log_le
     except ModuleNotFoundError as error:
         raise InputError(f"{error.name} is not installed, expected: pip install 'fairway[agent]'") from None
     from fairway.agent.settings import check_settings
-    from fairway.kube.server.configuration import find_connection
+    from fairway.kube.server.kubeconfig import find_connection
 
     settings = check_settings({name: value for name, value in flags.items() if value is not None})
     connection = find_connection(kubeconfig, context)

@@ -23,7 +23,7 @@ def apply(class_name: str | None, output: str, *, watch: bool) -> int:
     from fairway.errors import InputError
 
     try:
-        from fairway.kube.server.configuration import find_connection
+        from fairway.kube.server.kubeconfig import find_connection
     except ModuleNotFoundError as error:
         raise InputError(f"{error.name} is not installed, expected: pip install 'fairway[kube]'") from None
     options = click.get_current_context().ensure_object(Options)

@@ -78,7 +78,7 @@ def command(**flags: Any) -> None:
     except ModuleNotFoundError as error:
         raise InputError(f"{error.name} is not installed, expected: pip install 'fairway[kube]'") from None
     from fairway.app.hub.settings import FleetSettings
-    from fairway.kube.server.configuration import find_connection
+    from fairway.kube.server.kubeconfig import find_connection
 
     try:
         settings = msgspec.convert(_given(flags), FleetSettings, str_keys=True)

@@ -300,7 +300,7 @@ def live_manifests(*, of_fleet: bool = False) -> Manifests:
     try:
         from fairway.kube.reading.served import FLEET_KINDS
         from fairway.kube.reading.whole_cluster import ALL_KINDS, read_cluster
-        from fairway.kube.server.configuration import find_connection
+        from fairway.kube.server.kubeconfig import find_connection
     except ModuleNotFoundError as error:
         raise InputError(f"{error.name} is not installed, expected: pip install 'fairway[kube]'") from None
     options = click.get_current_context().ensure_object(Options)

@@ -141,7 +141,7 @@ def command(config: str | None, **flags: Any) -> None:
     except ModuleNotFoundError as error:
         raise InputError(f"{error.name} is not installed, expected: pip install 'fairway[kube]'") from None
     from fairway.app.live.settings import read_settings
-    from fairway.kube.server.configuration import find_connection
+    from fairway.kube.server.kubeconfig import find_connection
 
     settings = read_settings(config, _given(flags))
     connection = find_connection(settings.kubeconfig, settings.context)

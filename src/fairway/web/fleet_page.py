@@ -25,7 +25,7 @@ from fairway.fleet.plan import placement_document
 from fairway.fleet.state import FleetState
 from fairway.kube.reading.served import FLEET_KINDS
 from fairway.kube.reading.whole_cluster import read_cluster
-from fairway.kube.server.configuration import find_connection
+from fairway.kube.server.kubeconfig import find_connection
 
 KEPT = 10.0
 """Seconds that what was read of the hub is shown."""

@@ -34,7 +34,7 @@ from fairway.app.view.watch import ClusterWatch
 from fairway.clock import wall_clock
 from fairway.errors import InputError
 from fairway.kube.http.client import ApiClient
-from fairway.kube.server.configuration import find_connection
+from fairway.kube.server.kubeconfig import find_connection
 from fairway.scheduler.plugins.installed import default_registry
 from fairway.state.events import Deleted, Event, Upserted
 from fairway.web.access import Access, LoopbackAccess

@@ -50,8 +50,8 @@ from fairway.kube.reading.served import SCHEDULER_KINDS
 from fairway.kube.reading.server_version import serves_class_claims
 from fairway.kube.requests.events import EventMaker, Regarding
 from fairway.kube.requests.paths import LEASES
-from fairway.kube.server.configuration import find_connection
 from fairway.kube.server.connection import Connection
+from fairway.kube.server.kubeconfig import find_connection
 from fairway.kube.status.events import EventWriter
 from fairway.kube.status.writer import StatusWriter
 from fairway.kube.writing.outbox import Outbox

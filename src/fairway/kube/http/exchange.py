@@ -1,34 +1,39 @@
-"""Requests to an API server as values, and how their answers end a write: nothing here touches a socket.
+"""Requests to an API server as values, what their answers mean for a write, and how long to wait after a failure.
+Nothing here touches a socket.
 
-A write is a *script*: a generator that yields a request, is sent the answer, yields the next request if it needs one,
-and returns how the write ended. Whoever has a connection runs it (`perform`); tests feed it answers by hand.
+A write is a *script*: a generator that yields a request, receives the answer, yields the next request if it needs one,
+and returns how the write ended. The owner of a connection runs it (`perform`); tests feed it answers by hand.
 
     script --ApiRequest--> sender --ApiAnswer--> script ... --> Ending
 
-An answer that never came (a lost connection, a time limit) is an answer too: `NO_ANSWER`. The server may have done
-the work or may do it later, so a script reads the object again before it says what became of the write.
+An answer that never arrived (a lost connection, a time limit) is an answer too: `NO_ANSWER`. The server may have done
+the work or may still do it, so a script reads the object again before it decides how the write ended.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator
 from enum import StrEnum
+from random import Random
 from typing import Any, NamedTuple
 
 import msgspec
 
 from fairway.api.meta import ApiStruct, ObjectMeta
-from fairway.kube.http.backoff import MOST_OBEYED
 
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 
+FIRST_WAIT, LONGEST_WAIT = 0.2, 30.0
+"""Seconds of back-off after the first failure, and at most."""
+MAX_OBEYED = 300.0
+"""Seconds that a server may ask for: one odd answer of a gateway must not stop a scheduler for days."""
 PAUSE = 1.0
-"""Seconds before a write is tried again where the server does not say how long."""
+"""Seconds before a write is retried where the server does not say how long."""
 LONG_PAUSE = 5.0
-"""Seconds before a refusal is reported that reading again will not cure: deciding at once would give it again."""
+"""Seconds before a refusal is reported that the next decision would only run into again."""
 NO_STATUS = 0
 _BUDGET = "DisruptionBudget"
 
@@ -62,11 +67,11 @@ class WriteResult(StrEnum):
     REFUSED = "refused"
     """The server has not made the change and will not: decide again without it."""
     AGAIN = "again"
-    """It is not known, or the server was too busy: run the script once more after `wait` seconds."""
+    """The outcome is unknown, or the server was too busy: run the script again after `wait` seconds."""
 
 
 class Ending(NamedTuple):
-    """How a script ended. With REFUSED `wait` is how long to keep the refusal back before it is reported."""
+    """How a script ended. With REFUSED, `wait` is how long to hold the refusal back before it is reported."""
 
     result: WriteResult
     why: str = ""
@@ -74,7 +79,7 @@ class Ending(NamedTuple):
     by_budget: bool = False
     """Whether a PodDisruptionBudget is why an eviction was refused."""
     version: str = ""
-    """The resource version that the object has by it, where the write is checked afterwards."""
+    """The resource version that the write gave the object, where it is checked afterwards."""
 
 
 DONE = Ending(WriteResult.DONE)
@@ -83,13 +88,15 @@ Script = Generator[ApiRequest, ApiAnswer, Ending]
 """One write to one object."""
 
 Sender = Callable[[ApiRequest], Awaitable[ApiAnswer]]
-"""Sends a request and never raises: what went wrong on the way is `NO_ANSWER`."""
+"""Sends a request and never raises: a failure on the way is `NO_ANSWER`."""
 
 MayLeave = Callable[[], bool]
-"""Asked when the bytes of a request are about to leave: a connection and credentials may have taken their time."""
+"""Whether a request may still leave. Called when its bytes are about to: opening a connection and getting credentials
+may have taken long.
+"""
 
 GuardedSender = Callable[[ApiRequest, MayLeave | None], Awaitable[ApiAnswer]]
-"""A sender of requests that may leave only while something holds; None: at any time."""
+"""A sender of requests that may leave only while a condition holds; None: at any time."""
 
 
 async def perform(script: Script, send: Sender) -> Ending:
@@ -109,27 +116,27 @@ def refused(why: str, wait: float = 0.0) -> Ending:
 
 
 def again(answer: ApiAnswer) -> Ending:
-    """Not done, as far as is known: after the time that the server asks for."""
+    """Not done, as far as is known: retry after the time that the server asks for."""
     return Ending(WriteResult.AGAIN, explained(answer), pause_of(answer))
 
 
 def pause_of(answer: ApiAnswer) -> float:
-    """How long the server asks to wait, within reason."""
+    """Seconds that the server asks to wait, within reason."""
     if answer.retry_after is not None:
-        return min(MOST_OBEYED, answer.retry_after)
+        return min(MAX_OBEYED, answer.retry_after)
     details = status_of(answer).details
     asked = 0 if details is None else details.retry_after_seconds
-    return float(min(MOST_OBEYED, asked)) if asked > 0 else PAUSE
+    return float(min(MAX_OBEYED, asked)) if asked > 0 else PAUSE
 
 
 class ReadMetadata(ApiStruct, frozen=True):
-    """What is read of an object that an answer has in it, where only its identity and version matter."""
+    """An object in an answer of which only the identity and version matter."""
 
     metadata: ObjectMeta
 
 
 def done_as(answer: ApiAnswer) -> Ending:
-    """Done, with the version that the server's answer names. One that was cut off on the way is asked for again."""
+    """Done, with the version in the server's answer. A truncated answer means that the write is retried."""
     try:
         now = msgspec.json.decode(answer.body, type=ReadMetadata)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -151,7 +158,7 @@ class StatusDetails(msgspec.Struct, rename="camel", frozen=True):
 
 
 class ErrorStatus(msgspec.Struct, rename="camel", frozen=True):
-    """What an API server says of an error (`kind: Status`)."""
+    """An API server's description of an error (`kind: Status`)."""
 
     message: str = ""
     reason: str = ""
@@ -162,7 +169,7 @@ _UNREADABLE = ErrorStatus()
 
 
 def status_of(answer: ApiAnswer) -> ErrorStatus:
-    """The server's words, or nothing where a proxy answered in its own."""
+    """The server's description; empty where a proxy answered in a form of its own."""
     try:
         return msgspec.json.decode(answer.body, type=ErrorStatus)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -178,21 +185,21 @@ def explained(answer: ApiAnswer) -> str:
 
 
 def is_unsure(answer: ApiAnswer) -> bool:
-    """Whether the server may have done the work although it does not say so."""
+    """Whether the server may have done the work although the answer is an error."""
     if answer.status >= 500:
         return not is_webhook_failure(answer)
     return answer.status in (NO_STATUS, 408, 499)
 
 
 def is_webhook_failure(answer: ApiAnswer) -> bool:
-    """Whether a webhook that the server must ask could not be asked. That comes before anything is done, and may last:
-    a write that waits for it would count as under way for ever.
+    """Whether an admission webhook could not be called. That happens before anything is done, and may last: a write
+    that waited for it would count as in flight for ever.
     """
     return answer.status == 500 and "failed calling webhook" in status_of(answer).message
 
 
 def is_rejected_unread(answer: ApiAnswer) -> bool:
-    """Whether the request was turned away before anything was done: too many requests, or a token that expired."""
+    """Whether the request was rejected before anything was done: too many requests, or an expired token."""
     return answer.status in (401, 429)
 
 
@@ -205,7 +212,7 @@ def is_budget_refusal(answer: ApiAnswer) -> bool:
 
 
 def plain_ending(answer: ApiAnswer) -> Ending:
-    """How a write ends that may simply be made once more where it is not known whether it was made."""
+    """The ending of a write that may simply be repeated if its outcome is unknown."""
     if answer.ok:
         return DONE
     if is_rejected_unread(answer) or is_unsure(answer):
@@ -217,5 +224,29 @@ def plain_ending(answer: ApiAnswer) -> Ending:
     return refused(explained(answer), LONG_PAUSE)
 
 
-def encoded(thing: Any) -> bytes:
-    return msgspec.json.encode(thing)
+def encoded(body: Any) -> bytes:
+    return msgspec.json.encode(body)
+
+
+# -- back-off ----------------------------------------------------------------------------------------------------
+
+
+class Backoff:
+    """The waits after repeated failures: twice as long each time, with jitter, and never less than the server asks."""
+
+    def __init__(self, random: Random, first: float = FIRST_WAIT, longest: float = LONGEST_WAIT) -> None:
+        self._random = random
+        self._first = first
+        self._longest = longest
+        self._failures = 0
+
+    def reset(self) -> None:
+        self._failures = 0
+
+    def next(self, at_least: float | None = None) -> float:
+        """Seconds, between the step and twice the step, so that many clients that failed together do not return
+        together. Never less than the first step, nor more than the longest unless the server asks for it.
+        """
+        step: float = min(self._longest / 2, self._first * 2 ** min(self._failures, 30))
+        self._failures += 1
+        return max(min(at_least or 0.0, MAX_OBEYED), step * (1 + self._random.random()))

@@ -20,8 +20,9 @@ from typing import NamedTuple, Protocol
 
 from fairway.api.kinds import ApiObject, Kind, ObjectKey
 from fairway.errors import ApiError, NoAnswerError
-from fairway.kube.http.backoff import Backoff
-from fairway.kube.http.client import ApiClient, StreamedBody
+from fairway.kube.http.client import ApiClient
+from fairway.kube.http.exchange import Backoff
+from fairway.kube.http.wire import StreamedBody
 from fairway.kube.reading.decoding import BOOKMARK, DELETED, ObjectDecoder, UnreadableObject, WatchEvent
 from fairway.kube.reading.served import ServedKind, find_served
 from fairway.kube.reading.slim import Sharing, is_kept

@@ -8,8 +8,8 @@ from random import Random
 
 from fairway.api.meta import ApiStruct
 from fairway.errors import ApiError
-from fairway.kube.http.backoff import Backoff
 from fairway.kube.http.client import ApiClient
+from fairway.kube.http.exchange import Backoff
 
 CLASS_CLAIMS_FROM = (1, 36)
 """Since then kubelets use the special claims of pods with extended resources."""

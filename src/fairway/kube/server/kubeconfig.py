@@ -1,8 +1,14 @@
-"""Kubeconfig files: read, merged as kubectl merges them, and turned into a `Connection`.
+"""Which server to use: the kubeconfig files that a user names, $KUBECONFIG, ~/.kube/config, or the pod's own cluster.
 
-Several files may be given, separated as in $PATH: for each name the first file that has it counts, and so does the
-first `current-context`. Paths in a file are relative to its folder. The loader of a library was weighed
-(kubernetes_asyncio): importing it costs 1.9 s of processor time and 77 MB, more than the rest of the scheduler.
+Kubeconfig files are merged as kubectl merges them. Several may be given, separated as in $PATH: for each name the first
+file that has it counts, and so does the first `current-context`. Paths in a file are relative to its folder. A library
+was considered (kubernetes_asyncio): importing it costs 1.9 s of processor time and 77 MB, more than the rest of the
+scheduler.
+
+A proxy is the cluster's own (`proxy-url`), or that of the environment: HTTPS_PROXY or HTTP_PROXY, by the server's
+scheme, unless NO_PROXY names the server. NO_PROXY has host names (a name covers its subdomains), IP addresses and
+networks such as 10.96.0.0/12, each with an optional port, or `*`. Clusters list their service network there, which the
+standard library does not understand. Loopback addresses never use the environment's proxy.
 
 Not supported, and refused with a message: `auth-provider` (replaced by plugins), impersonation (`as`), SOCKS proxies.
 """
@@ -14,20 +20,75 @@ import os
 import shutil
 from base64 import b64decode
 from collections.abc import Mapping
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 import msgspec
 
 from fairway.api.yaml_text import YamlProblem, YamlReader
 from fairway.errors import InputError
-from fairway.kube.server.connection import Certificate, Connection, Credentials, FixedCredentials, Identity, Trust
-from fairway.kube.server.credentials import Plugin, PluginCredentials, TokenFile, basic
+from fairway.kube.server.connection import (
+    Certificate,
+    Connection,
+    Credentials,
+    FixedCredentials,
+    Identity,
+    Plugin,
+    PluginCredentials,
+    TokenFile,
+    Trust,
+    basic,
+)
 
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 MAX_FILE = 4 << 20
 _API_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
+
+
+def find_connection(
+    kubeconfig: str | None = None,
+    context: str | None = None,
+    *,
+    environment: Mapping[str, str] = os.environ,
+    service_account: Path = SERVICE_ACCOUNT,
+) -> Connection:
+    """The connection to use. InputError says what is missing or wrong, and where."""
+    named = kubeconfig or environment.get("KUBECONFIG", "")
+    if named:
+        paths = [Path(part).expanduser() for part in named.split(os.pathsep) if part]
+        return read_kubeconfig(paths, required=bool(kubeconfig)).connection(context, environment)
+    usual = Path(environment.get("HOME") or Path.home()) / ".kube" / "config"
+    if usual.exists() or context:
+        return read_kubeconfig([usual], required=True).connection(context, environment)
+    if environment.get("KUBERNETES_SERVICE_HOST"):
+        return in_cluster(environment, service_account)
+    raise InputError(
+        f"no cluster is configured: {usual} does not exist, $KUBECONFIG is not set and this is not a pod;"
+        " use --kubeconfig FILE"
+    )
+
+
+def in_cluster(environment: Mapping[str, str], folder: Path = SERVICE_ACCOUNT) -> Connection:
+    """The cluster of the pod that this process runs in, as its service account."""
+    host, port = environment["KUBERNETES_SERVICE_HOST"], environment.get("KUBERNETES_SERVICE_PORT", "443")
+    server = f"https://{f'[{host}]' if ':' in host else host}:{port}"
+    try:
+        authorities = (folder / "ca.crt").read_bytes()
+        (folder / "token").read_bytes()
+    except OSError as error:
+        where = error.filename or folder
+        raise InputError(
+            f"{where}: {error.strerror}: the pod has no service account token (automountServiceAccountToken)"
+        ) from None
+    name = folder / "namespace"
+    namespace = name.read_text().strip() if name.exists() else "default"
+    proxy = environment_proxy(server, environment)
+    return Connection(server, TokenFile(folder / "token"), Trust(authorities), proxy, namespace)
+
+
+# -- files ---------------------------------------------------------------------------------------------------------
 
 
 class _KubeStruct(msgspec.Struct, rename="kebab", frozen=True):
@@ -101,31 +162,31 @@ class _KubeconfigFile(_KubeStruct, frozen=True):
 
 
 E = TypeVar("E", ClusterEntry, UserEntry, ContextEntry)
-_Found = dict[str, tuple[Path, E]]
+_Entries = dict[str, tuple[Path, E]]
 
 
 class Kubeconfig:
-    """What several files say together; each entry knows the file that it is from."""
+    """The entries of several files, each with the file that it is from."""
 
     def __init__(self) -> None:
-        self.clusters: _Found[ClusterEntry] = {}
-        self.users: _Found[UserEntry] = {}
-        self.contexts: _Found[ContextEntry] = {}
+        self.clusters: _Entries[ClusterEntry] = {}
+        self.users: _Entries[UserEntry] = {}
+        self.contexts: _Entries[ContextEntry] = {}
         self.current_context = ""
 
     def add(self, path: Path, text: str) -> None:
-        """One more file; what is known already stays."""
-        found = _parse(path, text)
-        for cluster in found.clusters or ():
+        """One more file; entries of earlier files take precedence."""
+        parsed = _parse(path, text)
+        for cluster in parsed.clusters or ():
             self.clusters.setdefault(cluster.name, (path, cluster.cluster))
-        for user in found.users or ():
+        for user in parsed.users or ():
             self.users.setdefault(user.name, (path, user.user))
-        for context in found.contexts or ():
+        for context in parsed.contexts or ():
             self.contexts.setdefault(context.name, (path, context.context))
-        self.current_context = self.current_context or found.current_context
+        self.current_context = self.current_context or parsed.current_context
 
-    def connection(self, context: str | None = None) -> Connection:
-        """By the context of this name, or the current one."""
+    def connection(self, context: str | None = None, environment: Mapping[str, str] = os.environ) -> Connection:
+        """That of a context, or of the current one."""
         name = context or self.current_context
         if not self.contexts:
             raise InputError("the kubeconfig has no context, expected a file that has one")
@@ -141,13 +202,13 @@ class Kubeconfig:
             server=_server(cluster.server, where),
             credentials=_credentials(user, user_path, f"{user_path}: user {chosen.user!r}", cluster),
             trust=_trust(cluster, cluster_path, where),
-            proxy=_proxy(cluster, where),
+            proxy=_proxy(cluster, where, environment),
             namespace=chosen.namespace or "default",
         )
 
 
 def read_kubeconfig(paths: list[Path], *, required: bool) -> Kubeconfig:
-    """Files that are not there are left out, unless they are required."""
+    """Files that do not exist are skipped, unless they are required."""
     config = Kubeconfig()
     for path in paths:
         if path.exists() or required:
@@ -169,14 +230,14 @@ def _parse(path: Path, text: str) -> _KubeconfigFile:
         raise InputError(f"{path}: not a kubeconfig: {error}") from None
 
 
-def _entry(found: _Found[E], name: str, kind: str, where: str) -> tuple[Path, E]:
-    if name not in found:
-        raise InputError(f"{where}: there is no {kind} {name!r}, expected one of {_names(found)}")
-    return found[name]
+def _entry(entries: _Entries[E], name: str, kind: str, where: str) -> tuple[Path, E]:
+    if name not in entries:
+        raise InputError(f"{where}: there is no {kind} {name!r}, expected one of {_names(entries)}")
+    return entries[name]
 
 
-def _names(found: Mapping[str, object]) -> str:
-    return ", ".join(sorted(found)) or "none: the kubeconfig has no such entries"
+def _names(entries: Mapping[str, object]) -> str:
+    return ", ".join(sorted(entries)) or "none: the kubeconfig has no such entries"
 
 
 def _server(address: str, where: str) -> str:
@@ -195,20 +256,62 @@ def _trust(cluster: ClusterEntry, path: Path, where: str) -> Trust:
     return Trust(authorities, cluster.insecure_skip_tls_verify, cluster.tls_server_name or None)
 
 
-def _proxy(cluster: ClusterEntry, where: str) -> str | None:
-    """The cluster's own, else that of the environment, unless the environment makes an exception for the server."""
+def _proxy(cluster: ClusterEntry, where: str, environment: Mapping[str, str]) -> str | None:
+    """The cluster's own, or else that of the environment."""
     if cluster.proxy_url:
-        if urlsplit(cluster.proxy_url).scheme not in ("http", "https"):
-            raise InputError(f"{where}: proxy-url is {cluster.proxy_url!r}, expected an http or https address")
-        return cluster.proxy_url
-    return environment_proxy(cluster.server)
+        return _http_proxy(cluster.proxy_url, f"{where}: proxy-url")
+    return environment_proxy(cluster.server, environment)
 
 
-def environment_proxy(server: str) -> str | None:
+def environment_proxy(server: str, environment: Mapping[str, str]) -> str | None:
     parts = urlsplit(server)
-    if parts.hostname is None or proxy_bypass(parts.hostname):
+    name = f"{parts.scheme}_proxy"
+    value = environment.get(name) or environment.get(name.upper()) or ""
+    if not value or parts.hostname is None:
         return None
-    return getproxies().get(parts.scheme)
+    exceptions = environment.get("no_proxy") or environment.get("NO_PROXY") or ""
+    if _is_loopback(parts.hostname) or _is_excepted(parts.hostname, parts.port, exceptions):
+        return None
+    return _http_proxy(value if "://" in value else f"http://{value}", f"${name.upper()}")
+
+
+def _http_proxy(address: str, where: str) -> str:
+    """The message leaves a password in the address out."""
+    parts = urlsplit(address)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        shown = address.rpartition("@")[2] if "@" in address else address
+        raise InputError(f"{where} is {shown!r}, expected an http or https address")
+    return address
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _is_excepted(host: str, port: int | None, exceptions: str) -> bool:
+    return any(_excepts(entry.strip().lower(), host.lower(), port) for entry in exceptions.split(",") if entry.strip())
+
+
+def _excepts(entry: str, host: str, port: int | None) -> bool:
+    if entry == "*":
+        return True
+    name, colon, number = entry.rpartition(":")
+    if colon and number.isdigit() and (":" not in name or name.startswith("[")):
+        if port is not None and int(number) != port:
+            return False
+        entry = name.strip("[]")
+    try:
+        address = ip_address(host)
+    except ValueError:
+        domain = entry.removeprefix("*").strip(".")
+        return bool(domain) and (host == domain or host.endswith(f".{domain}"))
+    try:
+        return address in ip_network(entry, strict=False)
+    except ValueError:
+        return False
 
 
 def _credentials(user: UserEntry, path: Path, where: str, cluster: ClusterEntry) -> Credentials:

@@ -15,12 +15,12 @@ from functools import partial
 from random import Random
 from typing import Any
 
-from fairway.kube.http.backoff import Backoff
 from fairway.kube.http.exchange import (
     LONG_PAUSE,
     NO_ANSWER,
     ApiAnswer,
     ApiRequest,
+    Backoff,
     Ending,
     GuardedSender,
     WriteResult,

@@ -8,10 +8,10 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from fairway.errors import ApiError, NoAnswerError
-from fairway.kube.http import line_body
+from fairway.kube.http import wire
 from fairway.kube.http.client import ApiClient
 from fairway.kube.http.exchange import ApiRequest
-from fairway.kube.http.line import Line
+from fairway.kube.http.wire import HttpConnection
 from fairway.kube.server.connection import Connection, Credentials, FixedCredentials, Identity
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
@@ -320,7 +320,7 @@ def test_a_stream_that_is_refused_is_an_error_and_after_401_fresh_credentials_ar
 
 
 def test_a_stream_that_comes_faster_than_it_is_taken_arrives_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(line_body, "MOST_UNREAD", 1 << 16)
+    monkeypatch.setattr(wire, "MAX_UNREAD", 1 << 16)
     text = b"x" * 100_000
 
     async def fast(request: bytes, writer: asyncio.StreamWriter) -> None:
@@ -344,14 +344,14 @@ def test_a_stream_that_comes_faster_than_it_is_taken_arrives_whole(monkeypatch: 
 def test_small_pieces_of_a_stream_are_read_together_and_their_end_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server sends an event at a time: to look at the socket for each of them would cost more than they do."""
     looks = 0
-    read = Line._read
+    read = HttpConnection._read
 
-    def counted(line: Line) -> None:
+    def counted(connection: HttpConnection) -> None:
         nonlocal looks
         looks += 1
-        read(line)
+        read(connection)
 
-    monkeypatch.setattr(Line, "_read", counted)
+    monkeypatch.setattr(HttpConnection, "_read", counted)
 
     async def often(request: bytes, writer: asyncio.StreamWriter) -> None:
         writer.write(HEAD)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairway.kube.http.line_body import BUSY, BUSY_TOGETHER, MUCH, TOGETHER, LineBody
+from fairway.kube.http.wire import BUSY, BUSY_GATHER, FULL, GATHER, StreamedBody
 
 
 class Handle:
@@ -45,10 +45,10 @@ class Line:
         self.reads = True
 
 
-def started(first: int) -> tuple[Clock, Line, LineBody]:
+def started(first: int) -> tuple[Clock, Line, StreamedBody]:
     """A body of which a first piece of so many bytes was passed on, after a rest."""
     clock, line = Clock(), Line()
-    body = LineBody(clock, line, lambda: None)  # type: ignore[arg-type]
+    body = StreamedBody(clock, line, lambda: None)  # type: ignore[arg-type]
     clock.pass_time(1)
     body.feed(b"x" * first)
     assert not clock.planned
@@ -56,7 +56,7 @@ def started(first: int) -> tuple[Clock, Line, LineBody]:
     return clock, line, body
 
 
-@pytest.mark.parametrize(("first", "wait"), [(1, TOGETHER), (BUSY, TOGETHER), (BUSY + 1, BUSY_TOGETHER)])
+@pytest.mark.parametrize(("first", "wait"), [(1, GATHER), (BUSY, GATHER), (BUSY + 1, BUSY_GATHER)])
 def test_after_much_the_next_piece_waits_for_longer(first: int, wait: float) -> None:
     clock, line, body = started(first)
     clock.pass_time(0.001)
@@ -69,7 +69,7 @@ def test_after_much_the_next_piece_waits_for_longer(first: int, wait: float) -> 
 
 def test_after_a_rest_nothing_waits() -> None:
     clock, line, body = started(BUSY + 1)
-    clock.pass_time(BUSY_TOGETHER)
+    clock.pass_time(BUSY_GATHER)
     body.feed(b"y")
     assert not clock.planned
     assert line.reads
@@ -77,7 +77,7 @@ def test_after_a_rest_nothing_waits() -> None:
 
 def test_a_great_deal_does_not_wait() -> None:
     clock, line, body = started(BUSY + 1)
-    body.feed(b"y" * MUCH)
+    body.feed(b"y" * FULL)
     assert not clock.planned
     assert line.reads
 
@@ -85,9 +85,9 @@ def test_a_great_deal_does_not_wait() -> None:
 def test_pieces_that_come_one_by_one_are_soon_passed_on_again() -> None:
     clock, _, body = started(BUSY + 1)
     body.feed(b"y")
-    clock.pass_time(BUSY_TOGETHER)
+    clock.pass_time(BUSY_GATHER)
     clock.call()
-    clock.pass_time(TOGETHER)
+    clock.pass_time(GATHER)
     body._unread = 0
     body.feed(b"z")
     assert len(clock.planned) == 1

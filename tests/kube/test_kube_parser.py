@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairway.kube.http.answer_parser import AnswerParser, HttpError
 from fairway.kube.http.exchange import ApiAnswer
+from fairway.kube.http.parser import AnswerParser, HttpError
 from support.effort import examples
 
 MOST, MOST_ERROR = 4096, 512
