@@ -22,7 +22,7 @@ from experiments.packers import BestFit, DotProd, Fgd, Random
 from experiments.packing import Fleet, Packer, allocation, pack, workload
 from experiments.packing_engine import PLUGINS, pack_by_engine, policy_of
 from fairway.sim.traces import TraceNode, TraceProblems
-from fairway.sim.traces.openb import OpenbPod, read_openb_nodes, read_openb_pods
+from fairway.sim.traces.csv_traces import OpenbPod, read_openb_nodes, read_openb_pods
 
 SEEDS = 10
 WORKLOADS = ("default", "cpu100", "gpushare40", "gpuspec10", "multigpu20")

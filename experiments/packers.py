@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.packing import Column, Fleet, Packer
-from fairway.sim.traces.openb import OpenbPod
+from fairway.sim.traces.csv_traces import OpenbPod
 
 MOST_CPU = 128_000
 MOST_GPU = 8_000

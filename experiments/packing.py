@@ -12,8 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from fairway.sim.traces.openb import WHOLE_GPU, OpenbPod
-from fairway.sim.traces.record import GPU_MODEL_LABEL, TraceNode
+from fairway.sim.traces.csv_traces import WHOLE_GPU, OpenbPod
+from fairway.sim.traces.trace_file import GPU_MODEL_LABEL, TraceNode
 
 Column = NDArray[np.int64]
 MAX_GPUS = 8

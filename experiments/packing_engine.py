@@ -21,7 +21,7 @@ from fairway.devices.model.device import ANNOTATION
 from fairway.resources.quantity import format_amount
 from fairway.scheduler.decide import decide
 from fairway.sim.traces import GPU, GPU_MODEL_LABEL, TraceNode
-from fairway.sim.traces.openb import WHOLE_GPU, OpenbPod
+from fairway.sim.traces.csv_traces import WHOLE_GPU, OpenbPod
 from fairway.state.cluster import ClusterState
 from fairway.state.device_requests import CLASS_PREFIX
 

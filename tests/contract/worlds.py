@@ -24,15 +24,14 @@ from fairway.clock import SECOND, to_datetime
 from fairway.drive.loop import SchedulerLoop
 from fairway.drive.world import World
 from fairway.sim.assertions import Evidence
-from fairway.sim.live import LiveCluster
+from fairway.sim.live import LiveCluster, make_job, populate, settle
 from fairway.sim.loop import EventLoop
 from fairway.sim.node_timeline import NodeTimeline
-from fairway.sim.nodes import NodePool
-from fairway.sim.objects import identified
-from fairway.sim.population import make_job, populate, settle
 from fairway.sim.scenario.model import Span, TimingPart
 from fairway.sim.scheduling import rhythm_of, schedule
 from fairway.sim.spans import Drawn
+from fairway.sim.virtual_cluster import NodePool
+from fairway.sim.virtual_jobs import identified
 from fairway.state.reader import job_of
 from support import sandboxes
 from support.objects import NOW

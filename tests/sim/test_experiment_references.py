@@ -22,7 +22,7 @@ from fairway.clock import SECOND
 from fairway.sim.run import Simulation
 from fairway.sim.scenario import parse_scenario
 from fairway.sim.traces import GPU, GPU_MODEL_LABEL, TraceNode
-from fairway.sim.traces.openb import OpenbPod
+from fairway.sim.traces.csv_traces import OpenbPod
 from oracles.easy import simulate
 from oracles.easy_pool import simulate_pool
 from support.effort import examples

@@ -18,7 +18,7 @@ from fairway.drive.recording import RecordedCycle, Recorder
 from fairway.errors import InputError
 from fairway.sim.policies import policy_text
 from fairway.sim.report.files import OutputFiles
-from fairway.sim.traces.text import read_lines
+from fairway.sim.traces.trace_file import read_lines
 
 EVENTS = "events.jsonl.gz"
 OPEN_EVENTS = "events.jsonl"

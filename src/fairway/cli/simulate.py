@@ -153,9 +153,9 @@ def run(
     *,
     paranoid: bool = False,
 ) -> RunResult:
+    from fairway.sim.fleet_run import simulation_of
     from fairway.sim.report.write import JobsFile
     from fairway.sim.run import RunOptions
-    from fairway.sim.simulations import simulation_of
 
     with ExitStack() as stack:
         jobs = None if files is None else JobsFile(files, scenario.start)

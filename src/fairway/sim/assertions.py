@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from fairway.clock import SECOND, Micros, format_rfc3339, parse_rfc3339
 from fairway.errors import InputError
 from fairway.sim.metrics import Metrics
-from fairway.sim.metrics.spread import Distribution
+from fairway.sim.metrics.distribution import Distribution
 from fairway.sim.spans import format_span, parse_span
 
 

@@ -20,13 +20,10 @@ from fairway.errors import InputError
 from fairway.resources.algebra import Resource
 from fairway.resources.quantity import INT64_MAX
 from fairway.sim.assertions import Evidence
-from fairway.sim.cluster import VirtualCluster
 from fairway.sim.limits import MAX_NODES
 from fairway.sim.loop import EventLoop, Rank
 from fairway.sim.metrics import MetricsRecorder, QueueFacts
 from fairway.sim.node_timeline import NodeTimeline
-from fairway.sim.nodes import NodePool, node_of_trace, nodes_of_template
-from fairway.sim.run_observer import RunObserver
 from fairway.sim.scenario import Scenario
 from fairway.sim.scenario.checks import declared_queues, queue_of_template, suggestion, unknown_queues
 from fairway.sim.scenario.model import ClusterChange, Failure
@@ -35,6 +32,7 @@ from fairway.sim.scenario.shape import Finding
 from fairway.sim.scenario.shape import Path as Place
 from fairway.sim.scheduling import IDLE_CYCLES, CycleMeter, rhythm_of, schedule
 from fairway.sim.traces import TraceProblems, open_nodes
+from fairway.sim.virtual_cluster import NodePool, RunObserver, VirtualCluster, node_of_trace, nodes_of_template
 from fairway.state.cluster import ClusterState
 
 VAIN_FAILURES = 1_000

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from fairway.clock import SECOND, Micros
-from fairway.sim.jobs import SimJob
 from fairway.sim.metrics import JobFacts, JobOutcome, MetricsRecorder
-from fairway.sim.metrics.spread import Distribution
+from fairway.sim.metrics.distribution import Distribution
 from fairway.sim.node_timeline import NodeTimeline
-from fairway.sim.nodes import NodePool
 from fairway.sim.report.charts import usage_series
 from fairway.sim.report.fleet import FleetCluster, FleetTeam, FleetView
+from fairway.sim.virtual_cluster import NodePool
+from fairway.sim.virtual_jobs import SimJob
 
 
 @dataclass(slots=True)

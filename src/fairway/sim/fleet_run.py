@@ -19,14 +19,14 @@ from fairway.resources.quantity import INT64_MAX
 from fairway.sim.cluster_run import ClusterRun, ClusterWorld, RunWatchers, metrics_of, resources_of
 from fairway.sim.fleet_metrics import FleetRunMetrics, MemberObserver, MemberTimeline
 from fairway.sim.hub import Hub
-from fairway.sim.jobs import SimJob
 from fairway.sim.limits import MAX_NODES
 from fairway.sim.loop import Rank
 from fairway.sim.metrics import MetricsRecorder, QueueFacts
 from fairway.sim.report.fleet import FleetView
-from fairway.sim.run import RunOptions, ScenarioRun
+from fairway.sim.run import RunOptions, ScenarioRun, Simulation
 from fairway.sim.scenario import Scenario
 from fairway.sim.scenario.model import MemberCluster
+from fairway.sim.virtual_jobs import SimJob
 from fairway.state.events import Event
 
 
@@ -195,3 +195,8 @@ def _queues(worlds: Sequence[ClusterWorld]) -> list[QueueFacts]:
 
 def _weights(worlds: Sequence[ClusterWorld]) -> dict[str, int]:
     return {name: weight for world in reversed(worlds) for name, weight in world.weights().items()}
+
+
+def simulation_of(scenario: Scenario, policy: Policy, options: RunOptions) -> ScenarioRun:
+    kind = Simulation if scenario.file.fleet is None else FleetSimulation
+    return kind(scenario, policy, options)

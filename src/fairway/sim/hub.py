@@ -28,10 +28,10 @@ from fairway.fleet import FleetState, place
 from fairway.fleet.names import SET_LABEL, USED_BY_NAME, USED_BY_NAMESPACE
 from fairway.fleet.plan import Outcome
 from fairway.resources.quantity import format_amount
-from fairway.sim.jobs import SimJob, total
 from fairway.sim.loop import EventLoop, Rank
-from fairway.sim.scenario.members import placement_spec
+from fairway.sim.scenario.checks import placement_spec
 from fairway.sim.scenario.model import PlacementTemplate
+from fairway.sim.virtual_jobs import SimJob, total
 
 PAUSE: Micros = SECOND
 """Before placements are decided again that others have overtaken."""

@@ -1,25 +1,28 @@
-"""A virtual cluster that is taken up in mid-life, from objects alone, and changed from outside while it goes on.
+"""A virtual cluster that starts in mid-life, from objects alone, and can be changed from outside while it runs.
 
-The objects say all there is to know, in Kubernetes' own words: where a pod is (`spec.nodeName`), since when it has
-its node (the condition `PodScheduled`), since when it runs (`status.startTime`), until when it may stay
+The objects hold all of its state, in Kubernetes' own fields: where a pod is (`spec.nodeName`), since when it has its
+node (the condition `PodScheduled`), since when it runs (`status.startTime`), until when it may stay
 (`metadata.deletionTimestamp`). That is why a restart, and a look ahead, can begin from any list of objects.
+`populate` sorts such a list into nodes, jobs with their pods, and the rest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
+from fairway.api.core import Node
+from fairway.api.kinds import ApiObject
 from fairway.api.pods import Pod
 from fairway.api.scheduling import PodGroup
 from fairway.clock import Micros, from_datetime
 from fairway.drive.claims import claim_of, reserved
 from fairway.drive.objects import bound_at, terminating
-from fairway.sim.cluster import VirtualCluster
-from fairway.sim.jobs import SimJob, SimPod
 from fairway.sim.loop import Rank
-from fairway.sim.objects import is_ended, running
+from fairway.sim.virtual_cluster import VirtualCluster
+from fairway.sim.virtual_jobs import SimJob, SimPod, identified, is_ended, running
 from fairway.state.queues import DEFAULT_QUEUE
-from fairway.state.reader import group_of
+from fairway.state.reader import group_of, job_of, minimum_of, queue_of
 
 FOREVER: Micros = 1 << 61
 """The run time of what never ends by itself."""
@@ -136,3 +139,58 @@ class LiveCluster(VirtualCluster):
         placed = sorted(pod.bound for pod in job.pods if pod.node)
         if len(placed) >= job.minimum:
             job.start = placed[job.minimum - 1]
+
+
+RunTime = Callable[[Pod, PodGroup | None], Micros]
+"""How long a pod runs, counted from its start."""
+
+
+class Population(NamedTuple):
+    nodes: list[Node]
+    others: list[ApiObject]
+    """What is just there: queues, quotas, groups without living pods, lone pods that have ended."""
+    jobs: list[tuple[SimJob, list[Pod]]]
+    """Jobs with at least one pod that has not ended, and their pods as they were seen."""
+
+
+def populate(objects: Iterable[ApiObject], run_time: RunTime) -> Population:
+    """Sort objects by what they mean to a cluster; jobs keep the order of their first pods."""
+    nodes: list[Node] = []
+    others: list[ApiObject] = []
+    groups: dict[str, PodGroup] = {}
+    pods: dict[str, list[Pod]] = {}
+    for thing in objects:
+        if isinstance(thing, Node):
+            nodes.append(thing)
+        elif isinstance(thing, Pod):
+            pods.setdefault(job_of(thing), []).append(identified(thing, 0))
+        elif isinstance(thing, PodGroup):
+            groups[f"{thing.metadata.namespace}/{thing.metadata.name}"] = identified(thing, 0)
+        else:
+            others.append(thing)
+    jobs = []
+    for key, members in pods.items():
+        if all(map(is_ended, members)):
+            others.extend(members)
+        else:
+            jobs.append((make_job(key, groups.pop(key, None), members, run_time), members))
+    return Population(nodes, [*others, *groups.values()], jobs)
+
+
+def make_job(key: str, group: PodGroup | None, members: list[Pod], run_time: RunTime) -> SimJob:
+    queue = group.spec.queue if group is not None and group.spec.queue else queue_of(members[0])
+    minimum = minimum_of(members) if group is None else max(1, group.spec.min_member)
+    job = SimJob(key, members[0].metadata.namespace, queue, minimum, group)
+    for pod in members:
+        job.add(pod, run_time(pod, group))
+    return job
+
+
+def settle(population: Population, cluster: LiveCluster) -> None:
+    """Bring a population to life on an empty cluster."""
+    for node in population.nodes:
+        cluster.pool.add(node)
+    cluster.apply(population.nodes)
+    cluster.apply(population.others)
+    for job, pods in population.jobs:
+        cluster.take_up(job, pods)

@@ -18,11 +18,11 @@ from fairway.api.policy import parse_policy
 from fairway.clock import SECOND
 from fairway.errors import InputError
 from fairway.scheduler.plugins.installed import default_registry
+from fairway.sim.fleet_run import simulation_of
 from fairway.sim.metrics import JobOutcome
 from fairway.sim.report.model import RunReport
 from fairway.sim.run import RunOptions
 from fairway.sim.scenario import parse_scenario
-from fairway.sim.simulations import simulation_of
 
 T = TypeVar("T")
 CONNECT_SECONDS = 10

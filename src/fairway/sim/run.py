@@ -18,12 +18,10 @@ from fairway.drive.loop import Listener
 from fairway.errors import InputError
 from fairway.sim.assertions import Breach, Evidence
 from fairway.sim.cluster_run import ClusterRun, ClusterWorld, RunInputs, RunWatchers, resources_of
-from fairway.sim.estimates import Estimates
-from fairway.sim.jobs import SimJob
 from fairway.sim.limits import LAST_TIME, MAX_PODS
 from fairway.sim.loop import EventLoop
 from fairway.sim.metrics import JobOutcome, Metrics, MetricsRecorder, summarize
-from fairway.sim.metrics.spread import Distribution
+from fairway.sim.metrics.distribution import Distribution
 from fairway.sim.node_timeline import NodeTimeline
 from fairway.sim.policies import with_estimate
 from fairway.sim.report.charts import charts_of
@@ -32,7 +30,8 @@ from fairway.sim.report.model import RunReport, Speed
 from fairway.sim.scenario import Scenario
 from fairway.sim.scenario.model import ScaledRunTimes
 from fairway.sim.traces import TraceProblems
-from fairway.sim.workload import Arrival, arrivals, refuse_unknown_queues, reject_without_group
+from fairway.sim.virtual_jobs import SimJob
+from fairway.sim.workload import Arrival, Estimates, arrivals, refuse_unknown_queues, reject_without_group
 from fairway.state.cluster import ClusterState
 
 PROGRESS_STEPS = 512

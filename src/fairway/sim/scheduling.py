@@ -12,11 +12,10 @@ from fairway.drive.change import Change
 from fairway.drive.loop import Cycle, Listener, Rhythm, SchedulerLoop, Stopwatch
 from fairway.drive.world import EventSink
 from fairway.scheduler.plan import Plan, Reservation
-from fairway.sim.cluster import VirtualCluster
 from fairway.sim.loop import EventLoop, VirtualTimer
-from fairway.sim.metrics.spread import Distribution
+from fairway.sim.metrics.distribution import Distribution
 from fairway.sim.node_timeline import NodeTimeline
-from fairway.sim.run_observer import RunObserver
+from fairway.sim.virtual_cluster import RunObserver, VirtualCluster
 from fairway.state.cluster import ClusterState, Event
 
 IDLE_CYCLES = 3

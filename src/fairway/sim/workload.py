@@ -1,4 +1,6 @@
-"""Where the jobs of a scenario come from: templates, traces and manifests, each as a stream in order of time."""
+"""Where the jobs of a scenario come from: templates, traces and manifests, each as a stream in order of time; and the
+run times that a policy may know of them (`Estimates`).
+"""
 
 from __future__ import annotations
 
@@ -10,22 +12,25 @@ from random import Random
 from msgspec.structs import replace
 
 from fairway.api import kinds
+from fairway.api.arguments import BackfillArguments, ScaledEstimate
 from fairway.api.kinds import ApiObject
 from fairway.api.manifests import Manifests
 from fairway.api.pods import Pod
+from fairway.api.policy import Policy
 from fairway.api.scheduling import PodGroup
 from fairway.clock import SECOND, Micros
 from fairway.errors import InputError
 from fairway.resources.algebra import Resource
 from fairway.resources.quantity import check_amount
-from fairway.sim.jobs import SimJob, job_of_trace
+from fairway.scheduler.backfill.run_ends import NO_RUN_TIMES
 from fairway.sim.limits import MAX_TASKS
 from fairway.sim.scenario import Scenario
 from fairway.sim.scenario.checks import suggestion
 from fairway.sim.scenario.model import JobTemplate, ManifestJobs, TraceSource
 from fairway.sim.spans import parse_drawn, parse_span
 from fairway.sim.traces import TraceJob, TraceProblems, open_trace
-from fairway.state.annotations import GROUP_NAME
+from fairway.sim.virtual_jobs import SimJob, job_of_trace
+from fairway.state.annotations import EXPECTED_RUNTIME, GROUP_NAME, TRUE_RUNTIME, USER, parse_runtime
 from fairway.state.queues import DEFAULT_QUEUE
 from fairway.state.reader import group_of, job_of, key_of, minimum_of, queue_of
 
@@ -227,3 +232,48 @@ def _run(scenario: Scenario, source: ManifestJobs, pod: Pod, dice: Random) -> Mi
         where = scenario.resolve(source.file)
         raise InputError(f"{where}: pod {key_of(pod)} has no run time; give `run`, or the annotation {RUN}")
     return drawn.draw(dice)
+
+
+class Estimates:
+    """Tells the scheduler the user of a job and, if the policy is clairvoyant, how long it will run."""
+
+    def __init__(self, policy: Policy) -> None:
+        action = policy.action("backfill")
+        given = None if action is None else action.arguments
+        arguments = given if isinstance(given, BackfillArguments) else BackfillArguments()
+        self.from_history = arguments.estimate == "user-history"
+        self._needed = arguments.needs_run_times
+        self._mode = arguments.mode
+        self._clairvoyant = arguments.estimate == "clairvoyant" or isinstance(arguments.estimate, ScaledEstimate)
+        self._jobs = 0
+        self._known = self.from_history or self._clairvoyant
+
+    def tell(self, job: SimJob) -> None:
+        """A job comes."""
+        self._jobs += 1
+        notes: dict[str, str] = {}
+        if self.from_history and job.tenant != job.namespace:
+            notes[USER] = job.tenant
+        if self._clairvoyant:
+            notes[TRUE_RUNTIME] = _text(max(pod.run for pod in job.pods))
+        if notes:
+            job.annotate(notes)
+        if self._needed and not self._known:
+            self._known = _states_run_time(job)
+
+    def warnings(self) -> Iterator[str]:
+        if self._needed and self._jobs and not self._known:
+            yield NO_RUN_TIMES.format(mode=self._mode, what="no job of the workload")
+
+
+def _states_run_time(job: SimJob) -> bool:
+    if job.group is not None and parse_runtime(job.group.metadata.annotations.get(EXPECTED_RUNTIME, "")):
+        return True
+    return any(
+        pod.pod.spec.active_deadline_seconds or parse_runtime(pod.pod.metadata.annotations.get(EXPECTED_RUNTIME, ""))
+        for pod in job.pods
+    )
+
+
+def _text(span: Micros) -> str:
+    return f"{span // SECOND}.{span % SECOND:06d}"

@@ -16,7 +16,7 @@ from fairway.drive.recording import RecordedLines
 from fairway.errors import InputError
 from fairway.scheduler.decide import decide
 from fairway.scheduler.plugins.installed import default_registry
-from fairway.sim.traces.text import read_lines
+from fairway.sim.traces.trace_file import read_lines
 from fairway.web.shown import ShownCluster
 from fairway.web.worker import WhatIfWorker
 

@@ -13,7 +13,7 @@ from fairway.api.scheduling import PodGroup
 from fairway.app.sandbox.engine import Sandbox
 from fairway.app.view.models.job import JobAction, JobActionRequest
 from fairway.app.view.models.jobs import JobSummary
-from fairway.sim.objects import is_ended
+from fairway.sim.virtual_jobs import is_ended
 from fairway.state.annotations import HOLD, is_held
 from fairway.state.reader import job_of
 from fairway.web.asking import RequestRefusedError, Viewer

@@ -9,8 +9,8 @@ import pytest
 
 from fairway.clock import SECOND
 from fairway.sim.metrics import JobFacts, MetricsRecorder, QueueFacts, summarize
-from fairway.sim.metrics.spread import Distribution
-from fairway.sim.metrics.timeline import UsageSnapshot, UsageTimeline
+from fairway.sim.metrics.distribution import Distribution
+from fairway.sim.metrics.recorder import UsageSnapshot, UsageTimeline
 
 
 def facts(key: str, cpu: int, *, tasks: int = 1, minimum: int | None = None, queue: str = "default") -> JobFacts:

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairway.sim.traces import TraceJob
-from fairway.sim.traces.json_stream import members
-from fairway.sim.traces.order import in_submit_order
+from fairway.sim.traces.batsim import members
+from fairway.sim.traces.formats import in_submit_order
 
 
 @given(st.lists(st.integers(0, 9), max_size=40), st.integers(1, 7))

@@ -16,15 +16,14 @@ from fairway.app.explain.ends import Runs
 from fairway.app.explain.situation import SYSTEM, Situation
 from fairway.clock import SECOND, Micros
 from fairway.sim.assertions import Evidence
-from fairway.sim.jobs import SimPod
-from fairway.sim.live import FOREVER, LiveCluster
+from fairway.sim.live import FOREVER, LiveCluster, populate, settle
 from fairway.sim.loop import EventLoop
 from fairway.sim.metrics import JobFacts
 from fairway.sim.node_timeline import NodeTimeline
-from fairway.sim.nodes import NodePool
-from fairway.sim.population import populate, settle
 from fairway.sim.scenario.model import TimingPart
 from fairway.sim.scheduling import rhythm_of, schedule
+from fairway.sim.virtual_cluster import NodePool
+from fairway.sim.virtual_jobs import SimPod
 from fairway.state.cluster import ClusterState
 from fairway.state.reader import job_of
 

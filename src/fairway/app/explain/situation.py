@@ -28,7 +28,7 @@ from fairway.drive.store import ObjectStore
 from fairway.errors import InputError
 from fairway.scheduler.decide import decide
 from fairway.scheduler.plan import Plan
-from fairway.sim.objects import is_ended, running
+from fairway.sim.virtual_jobs import is_ended, running
 from fairway.state.cluster import ClusterState, Deleted, Upserted
 from fairway.state.device_requests import fact_key
 from fairway.state.queues import DEFAULT_QUEUE

@@ -18,9 +18,8 @@ from fairway.app.sandbox.runtimes import DRAWN, drawn, run_time
 from fairway.clock import Micros, to_datetime
 from fairway.drive.world import title
 from fairway.errors import InputError
-from fairway.sim.live import LiveCluster, has_controller
-from fairway.sim.objects import identified, is_ended, owned
-from fairway.sim.population import make_job
+from fairway.sim.live import LiveCluster, has_controller, make_job
+from fairway.sim.virtual_jobs import identified, is_ended, owned
 from fairway.state.annotations import NOMINATED_SINCE
 from fairway.state.device_requests import RECORD_PREFIX
 from fairway.state.reader import group_of, job_of, key_of

@@ -43,16 +43,15 @@ from fairway.scheduler.plan import Plan
 from fairway.scheduler.plugins.installed import default_registry
 from fairway.scheduler.report.standings import units
 from fairway.sim.assertions import Evidence
-from fairway.sim.jobs import SimJob
-from fairway.sim.live import LiveCluster
+from fairway.sim.live import LiveCluster, populate, settle
 from fairway.sim.loop import EventLoop, Rank
 from fairway.sim.node_timeline import NodeTimeline
-from fairway.sim.nodes import NodePool
 from fairway.sim.policies import policy_text
-from fairway.sim.population import populate, settle
 from fairway.sim.scenario.model import Span, TimingPart
 from fairway.sim.scheduling import rhythm_of, schedule
 from fairway.sim.spans import Drawn
+from fairway.sim.virtual_cluster import NodePool
+from fairway.sim.virtual_jobs import SimJob
 from fairway.state.cluster import ClusterState
 
 TIMING = TimingPart(start_delay=Drawn("fixed", 2 * SECOND, 2 * SECOND), grace=Span(10 * SECOND))

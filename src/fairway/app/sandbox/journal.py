@@ -8,8 +8,8 @@ from fairway.app.records import FinishedJob, SandboxEvent
 from fairway.clock import Micros, from_datetime
 from fairway.drive.change import Change
 from fairway.drive.loop import Cycle
-from fairway.sim.jobs import SimJob
 from fairway.sim.metrics import JobFacts
+from fairway.sim.virtual_jobs import SimJob
 from fairway.state.events import Event
 
 NAMED = 4

@@ -18,9 +18,9 @@ from fairway.app.sandbox.commands import check_names, controlled
 from fairway.app.sandbox.runtimes import arrived, arrives_after, drawn, with_run
 from fairway.clock import SECOND, Micros, to_datetime
 from fairway.resources.algebra import Resource
-from fairway.sim.jobs import SimJob
 from fairway.sim.scenario import Scenario, load_scenario
 from fairway.sim.traces import TraceProblems
+from fairway.sim.virtual_jobs import SimJob
 from fairway.sim.workload import arrivals
 from fairway.state.annotations import GROUP_NAME
 from fairway.state.reader import job_of

@@ -1,8 +1,7 @@
 """What a run is judged by, kept as it happens."""
 
-from fairway.sim.metrics.facts import JobFacts, QueueFacts
 from fairway.sim.metrics.outcomes import SIZE_CLASSES, JobOutcome
-from fairway.sim.metrics.recorder import MetricsRecorder
+from fairway.sim.metrics.recorder import JobFacts, MetricsRecorder, QueueFacts
 from fairway.sim.metrics.summary import Metrics, WaitMetrics, summarize
 
 __all__ = [

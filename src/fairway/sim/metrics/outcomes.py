@@ -1,15 +1,83 @@
-"""How it went for the jobs: waits and slowdowns, overall and by queue, namespace and size; what was lost."""
+"""How the jobs fared: waits and slowdowns, overall and by queue, namespace and size; lost work; planned starts; and how
+evenly waits fall on users.
+
+A job is compared with the earliest hard planned start that it was given, or with the first soft one where it was given
+no hard one, when it starts. A job that is stopped and waits again is planned again, and judged again.
+
+A user is a namespace: the trace's own where a scenario puts all jobs into one. The normalised wait of a user is the sum
+of the waits of its jobs over the sum of their areas (processors times run time): how long it waited for each
+processor-second that it got. A user of large and long jobs may wait longer.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from math import sqrt
 
 import msgspec
 from msgspec.structs import replace
 
 from fairway.clock import SECOND, Micros
-from fairway.sim.metrics.planned import PlannedStartResult
-from fairway.sim.metrics.spread import Distribution
+from fairway.sim.metrics.distribution import Distribution
+
+
+class PlannedStartResult(msgspec.Struct, frozen=True, rename="camel"):
+    """A planned start of a job that has started."""
+
+    at: Micros
+    hard: bool
+    kept: bool
+
+
+class PlannedStarts:
+    """The planned starts of a run."""
+
+    def __init__(self) -> None:
+        self.kept = 0
+        self.missed = 0
+        self.soft_kept = 0
+        self.soft_missed = 0
+        self.worst: tuple[Micros, str] = (0, "")
+        """By how much a hard planned start was missed, and by which job."""
+        self._open: dict[str, tuple[Micros, bool]] = {}
+
+    def given(self, key: str, at: Micros, *, hard: bool) -> None:
+        """A plan says when a waiting job starts."""
+        known = self._open.get(key)
+        if known is None or (hard and (not known[1] or at < known[0])):
+            self._open[key] = at, hard
+
+    def started(self, key: str, at: Micros) -> PlannedStartResult | None:
+        """The job starts: what became of its planned start, if it had one."""
+        known = self._open.pop(key, None)
+        if known is None:
+            return None
+        planned, hard = known
+        self._count(key, at, planned, hard)
+        return PlannedStartResult(planned, hard, at <= planned)
+
+    def forget(self, key: str) -> None:
+        """The job was taken back."""
+        self._open.pop(key, None)
+
+    def close(self, at: Micros, waiting: Iterable[str]) -> None:
+        """The run is over: a planned start of a waiting job that has passed is missed."""
+        for key in waiting:
+            planned, hard = self._open.get(key, (at, False))
+            if planned < at:
+                self._count(key, at, planned, hard)
+
+    def _count(self, key: str, at: Micros, planned: Micros, hard: bool) -> None:
+        late = at - planned
+        if hard:
+            self.kept += late <= 0
+            self.missed += late > 0
+            if late > self.worst[0]:
+                self.worst = late, key
+        else:
+            self.soft_kept += late <= 0
+            self.soft_missed += late > 0
+
 
 TAU: Micros = 10 * SECOND
 """Runs shorter than this count as this long in the bounded slowdown."""
@@ -167,3 +235,37 @@ class JobOutcomes:
     @property
     def finished(self) -> int:
         return self.all.wait.count
+
+
+class SpreadMetrics(msgspec.Struct, frozen=True, rename="camel"):
+    """One figure for each user: how it is spread."""
+
+    mean: float
+    deviation: float
+    """The standard deviation over the users."""
+    largest: float
+    user: str
+    """The user with the largest."""
+
+
+class UserMetrics(msgspec.Struct, frozen=True, rename="camel"):
+    users: int
+    wait: SpreadMetrics
+    """Mean waits, in seconds."""
+    normalised_wait: SpreadMetrics
+    """Seconds waited for each processor-second; users whose jobs ran no time at all are left out."""
+
+
+def user_metrics(groups: Mapping[str, JobGroup]) -> UserMetrics:
+    waits = [(group.wait.mean() / SECOND, name) for name, group in sorted(groups.items())]
+    normalised = [(group.wait.total * 1000 / group.area, name) for name, group in sorted(groups.items()) if group.area]
+    return UserMetrics(len(waits), _spread(waits), _spread(normalised))
+
+
+def _spread(values: Sequence[tuple[float, str]]) -> SpreadMetrics:
+    if not values:
+        return SpreadMetrics(0.0, 0.0, 0.0, "")
+    mean = sum(value for value, _ in values) / len(values)
+    deviation = sqrt(sum((value - mean) ** 2 for value, _ in values) / len(values))
+    largest, user = max(values, key=lambda entry: (entry[0], entry[1]))
+    return SpreadMetrics(round(mean, 6), round(deviation, 6), round(largest, 6), user)

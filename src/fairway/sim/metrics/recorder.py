@@ -1,8 +1,11 @@
-"""Listens to a run and keeps its metrics, sum by sum, as things happen; there is no log to compute them from.
+"""Listens to a run and keeps its metrics, sum by sum, as events happen; there is no log to compute them from.
 
-A driver reports what happened, in order of time. Several reports at one instant count as one change: what
-holds between two instants is what stood after the last report of the first. Finished jobs are forgotten;
-`on_finish` hears of each.
+A driver reports events in order of time. Several reports at one instant count as one change: what holds between two
+instants is the state after the last report of the first. Finished jobs are forgotten; `on_finish` is called with each.
+
+The timeline for plots takes memory that does not grow with the length of the run. Snapshots are taken at a regular step
+of virtual time. When there are twice as many as wanted, every second one is dropped and the step doubles. A snapshot
+holds sums over time, not values: the mean between any two that are left is exact, whatever was dropped between them.
 """
 
 from __future__ import annotations
@@ -10,13 +13,138 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Mapping, Sequence
 
-from fairway.clock import Micros
-from fairway.sim.metrics.facts import AliveJob, JobFacts, QueueFacts
-from fairway.sim.metrics.outcomes import JobOutcome, JobOutcomes, size_class
-from fairway.sim.metrics.planned import PlannedStarts
-from fairway.sim.metrics.spread import Distribution
+import msgspec
+
+from fairway.clock import SECOND, Micros
+from fairway.sim.metrics.distribution import Distribution
+from fairway.sim.metrics.outcomes import JobOutcome, JobOutcomes, PlannedStartResult, PlannedStarts, size_class
 from fairway.sim.metrics.tenants import ONE, QueueTenant, Tenant, Vector, dominant, entitle
-from fairway.sim.metrics.timeline import UsageSnapshot, UsageTimeline
+
+GPU = "nvidia.com/gpu"
+
+
+class JobFacts(msgspec.Struct, frozen=True):
+    """What the metrics must know of a job when it comes."""
+
+    key: str
+    """namespace/name."""
+    queue: str
+    namespace: str
+    tasks: int
+    minimum: int
+    """Tasks that must be placed for the job to count as started."""
+    demand: Mapping[str, int]
+    """What all its tasks ask for together."""
+    first_step: Mapping[str, int]
+    """What its minimum asks for."""
+    next_step: Mapping[str, int]
+    """What one more task asks for."""
+    limit: Micros | None = None
+    """The run time that its user asked for."""
+
+    @property
+    def processors(self) -> int:
+        """CPUs that it asks for, in thousandths; of a job that asks for none, GPUs; else one for each task."""
+        return self.demand.get("cpu") or self.demand.get(GPU) or self.tasks * 1000
+
+
+class QueueFacts(msgspec.Struct, frozen=True):
+    name: str
+    weight: int = 1
+    guarantee: Mapping[str, int] = {}
+
+
+class AliveJob:
+    """A job that has not finished."""
+
+    __slots__ = (
+        "allocated",
+        "demand",
+        "facts",
+        "left",
+        "namespace",
+        "placed",
+        "planned",
+        "queue",
+        "size",
+        "start",
+        "step",
+        "stops",
+        "submit",
+    )
+
+    def __init__(self, facts: JobFacts, submit: Micros, queue: QueueTenant, namespace: Tenant, size: str) -> None:
+        self.facts = facts
+        self.submit = submit
+        self.queue = queue
+        self.namespace = namespace
+        self.size = size
+        self.start: Micros | None = None
+        self.left = facts.tasks
+        """Tasks that have not ended by themselves."""
+        self.placed = 0
+        self.stops = 0
+        """How often evictions took it below its minimum."""
+        self.planned: PlannedStartResult | None = None
+        """What became of its planned start, the last time that it started."""
+        self.allocated = [0] * len(queue.allocated)
+        self.demand = [0] * len(queue.allocated)
+        self.step: Vector | None = None
+
+    @property
+    def ready(self) -> int:
+        """Tasks that count towards its minimum: those that have a place, and those that have ended."""
+        return self.placed + self.facts.tasks - self.left
+
+
+WANTED = 300
+
+
+class UsageSnapshot(msgspec.Struct, frozen=True):
+    """Sums over time since the start, and what stood at that moment, in the order of the caller's columns.
+
+    Columns are only ever added: what an older snapshot is too short for was zero.
+    """
+
+    at: Micros
+    sums: array[float]
+    stands: array[float]
+
+
+class UsageTimeline:
+    """Snapshots of a run at a step that grows with it."""
+
+    def __init__(self, start: Micros, take: Callable[[Micros], UsageSnapshot], wanted: int = WANTED) -> None:
+        self._take = take
+        self._wanted = wanted
+        self.step = SECOND
+        self.next = start + self.step
+        self.snapshots = [take(start)]
+
+    def reach(self, at: Micros) -> None:
+        """Take the snapshots that are due up to `at`, before anything changes at `at`."""
+        if self.next > at:
+            return
+        while self.next <= at:
+            if (at - self.next) // self.step >= 2 * self._wanted:
+                self._thin()
+                continue
+            self.snapshots.append(self._take(self.next))
+            self.next += self.step
+            if len(self.snapshots) > 2 * self._wanted:
+                self._thin()
+
+    def close(self, at: Micros) -> None:
+        """The last snapshot, at the end of the run."""
+        self.reach(at)
+        if self.snapshots[-1].at < at:
+            self.snapshots.append(self._take(at))
+
+    def _thin(self) -> None:
+        self.snapshots = self.snapshots[::2]
+        self.step *= 2
+        self.next = self.snapshots[-1].at + self.step
+
 
 BILLION = 1_000_000_000
 

@@ -11,10 +11,9 @@ import msgspec
 
 from fairway.clock import SECOND, Micros
 from fairway.resources.quantity import AmountUnit, unit_of
-from fairway.sim.metrics.outcomes import MILLION, JobGroup, JobOutcome
+from fairway.sim.metrics.outcomes import MILLION, JobGroup, JobOutcome, UserMetrics, user_metrics
 from fairway.sim.metrics.recorder import BILLION, MetricsRecorder
 from fairway.sim.metrics.tenants import ONE
-from fairway.sim.metrics.users import UserMetrics, user_metrics
 
 
 class WaitMetrics(msgspec.Struct, frozen=True, rename="camel"):

@@ -7,9 +7,8 @@ from itertools import pairwise
 
 from fairway.clock import SECOND
 from fairway.sim.metrics import MetricsRecorder
-from fairway.sim.metrics.recorder import BILLION
+from fairway.sim.metrics.recorder import BILLION, WANTED, UsageSnapshot
 from fairway.sim.metrics.tenants import ONE
-from fairway.sim.metrics.timeline import WANTED, UsageSnapshot
 from fairway.sim.node_timeline import NodeTimeline, ReservationSpan
 from fairway.sim.report.model import Charts, NamespaceSeries
 

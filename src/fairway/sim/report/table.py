@@ -9,8 +9,8 @@ from rich.console import RenderableType
 from rich.table import Table
 
 from fairway.sim.metrics import Metrics, WaitMetrics
+from fairway.sim.metrics.outcomes import UserMetrics
 from fairway.sim.metrics.summary import PlannedMetrics
-from fairway.sim.metrics.users import UserMetrics
 from fairway.sim.report.fleet import FleetView
 from fairway.sim.report.model import RunReport, Speed
 from fairway.sim.report.plots import by_size

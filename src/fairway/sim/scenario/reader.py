@@ -14,7 +14,7 @@ from fairway.errors import InputError, Problem, ProblemsError
 from fairway.sim.assertions import Assertion, parse_assertion
 from fairway.sim.limits import LAST_TIME, MAX_NODES
 from fairway.sim.scenario import checks, shape
-from fairway.sim.scenario.members import check_fleet, cluster_files, in_file
+from fairway.sim.scenario.checks import check_fleet, cluster_files, in_file
 from fairway.sim.scenario.model import Nodes, NodeTemplate, ScenarioFile
 from fairway.sim.scenario.shape import Finding, path_text
 from fairway.sim.scenario.shape import Path as Place

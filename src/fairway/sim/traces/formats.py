@@ -1,19 +1,72 @@
-"""The formats by name: which reader reads the jobs of a file, and which the machines, where it has them."""
+"""The formats by name: which reader reads the jobs of a file, and which the machines, where it has them.
+
+The clock of a simulation only moves forward, and many traces are not sorted. `in_submit_order` sorts the jobs of a
+trace by submission without holding the trace in memory: chunks of `CHUNK` jobs are sorted and written to temporary
+files, then merged. It holds one chunk, then one job of each chunk.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import heapq
+import struct
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
+from typing import IO
+
+import msgspec
 
 from fairway.errors import InputError
 from fairway.sim.traces.batsim import read_batsim, read_batsim_nodes
-from fairway.sim.traces.columns import TraceColumns, read_csv
-from fairway.sim.traces.openb import read_openb, read_openb_nodes
-from fairway.sim.traces.order import in_submit_order
-from fairway.sim.traces.philly import read_philly
-from fairway.sim.traces.record import TraceJob, TraceNode, TraceProblems
-from fairway.sim.traces.recording import read_recording, read_recording_nodes
+from fairway.sim.traces.csv_traces import TraceColumns, read_csv, read_openb, read_openb_nodes, read_philly
+from fairway.sim.traces.job_recording import read_recording, read_recording_nodes
 from fairway.sim.traces.swf import read_swf, read_swf_nodes
+from fairway.sim.traces.trace_file import TraceJob, TraceNode, TraceProblems
+
+CHUNK = 50_000
+_LENGTH = struct.Struct("<I")
+_ENCODE = msgspec.msgpack.Encoder().encode
+_DECODE = msgspec.msgpack.Decoder(TraceJob).decode
+
+
+def in_submit_order(jobs: Iterable[TraceJob], chunk: int = CHUNK) -> Iterator[TraceJob]:
+    """All jobs by time of submission; of equals, the one that the trace has first."""
+    rest = iter(jobs)
+    first = _sorted_run(rest, chunk)
+    if len(first) < chunk:
+        yield from first
+        return
+    runs = [_put_aside(first)]
+    while run := _sorted_run(rest, chunk):
+        runs.append(_put_aside(run))
+    # A stable merge of runs in the trace's order keeps the trace's order among equals.
+    yield from heapq.merge(*map(_take_back, runs), key=_submit)
+
+
+def _submit(job: TraceJob) -> int:
+    return job.submit
+
+
+def _sorted_run(jobs: Iterator[TraceJob], chunk: int) -> list[TraceJob]:
+    return sorted(islice(jobs, chunk), key=_submit)
+
+
+def _put_aside(run: list[TraceJob]) -> IO[bytes]:
+    file = tempfile.TemporaryFile()  # noqa: SIM115 - closed when its last job is taken back
+    for job in run:
+        data = _ENCODE(job)
+        file.write(_LENGTH.pack(len(data)))
+        file.write(data)
+    file.seek(0)
+    return file
+
+
+def _take_back(file: IO[bytes]) -> Iterator[TraceJob]:
+    with file:
+        while head := file.read(_LENGTH.size):
+            yield _DECODE(file.read(_LENGTH.unpack(head)[0]))
+
 
 _JOBS: Mapping[str, Callable[[Path, TraceProblems], Iterator[TraceJob]]] = {
     "openb": read_openb,

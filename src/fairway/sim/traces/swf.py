@@ -15,8 +15,17 @@ from pathlib import Path
 from fairway.clock import Micros
 from fairway.errors import InputError
 from fairway.resources.quantity import check_amount
-from fairway.sim.traces.record import TraceJob, TraceNode, TraceProblems
-from fairway.sim.traces.text import check_nodes, count, numbered, read_lines, seconds, whole
+from fairway.sim.traces.trace_file import (
+    TraceJob,
+    TraceNode,
+    TraceProblems,
+    check_nodes,
+    count,
+    numbered,
+    read_lines,
+    seconds,
+    whole,
+)
 
 _FIELDS = 18
 _NUMBER, _SUBMIT, _RUN, _ALLOCATED, _ASKED, _ASKED_TIME, _ASKED_KB, _USER, _QUEUE = (

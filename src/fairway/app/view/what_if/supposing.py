@@ -21,7 +21,7 @@ from fairway.clock import to_datetime
 from fairway.errors import InputError
 from fairway.resources.algebra import Resource
 from fairway.scheduler.plugins.installed import default_registry
-from fairway.sim.objects import identified
+from fairway.sim.virtual_jobs import identified
 from fairway.state.annotations import EXPECTED_RUNTIME, GROUP_NAME
 from fairway.state.queues import DEFAULT_QUEUE
 from fairway.state.reader import job_of

@@ -1,4 +1,4 @@
-"""How values are spread: mean, percentiles, maximum, in memory that does not grow with the number of values.
+"""The distribution of values: mean, percentiles, maximum, in memory that does not grow with the number of values.
 
 Values are whole numbers, each with a weight (1 for a job's wait, a span for a quantity over time). Up to
 `LIMIT` distinct values are kept exactly; beyond that they are rounded down to eleven binary digits, so that a

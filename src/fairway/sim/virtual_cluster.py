@@ -1,21 +1,26 @@
 """The virtual cluster: a world that carries changes out in virtual time. It never decides.
 
-A pod's life: it arrives and waits; a change binds it; after a delay it runs, for as long as its job's trace says;
-then it is gone. An evicted pod keeps its node through its grace period, a pod whose node fails loses it at once;
-both then wait again from the start, as a controller would recreate them.
+A pod's life: it arrives and waits; a change binds it; after a delay it runs, for as long as its job's trace says; then
+it is gone. An evicted pod keeps its node through its grace period, a pod whose node fails loses it at once; both then
+wait again from the start, as a controller would recreate them.
+
+`RunObserver` gets its events: the recorder of a run's metrics, or the view of a live cluster. `NodePool` has the nodes
+that exist and accept pods, with their total capacity.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from random import Random
+from typing import Protocol
 
 from msgspec.structs import replace
 
 from fairway.api import kinds
-from fairway.api.core import Node
+from fairway.api.core import Node, NodeSpec, NodeStatus
 from fairway.api.devices import ResourceClaim
 from fairway.api.kinds import ApiObject, ObjectKey
+from fairway.api.meta import ObjectMeta
 from fairway.api.pods import Pod
 from fairway.api.scheduling import EvictionRecord, PodGroup, Reservation, reservation_name
 from fairway.clock import SECOND, Micros
@@ -24,15 +29,106 @@ from fairway.drive.change import Bind, Change, Evict
 from fairway.drive.objects import terminating
 from fairway.drive.stop_records import EVICTION_RECORD
 from fairway.drive.world import EventSink
-from fairway.sim import objects
+from fairway.resources.algebra import Resource
+from fairway.resources.quantity import format_amount
 from fairway.sim.assertions import Evidence
-from fairway.sim.jobs import SimJob, SimPod, total
 from fairway.sim.loop import EventLoop, Rank
+from fairway.sim.metrics import JobFacts
 from fairway.sim.node_timeline import NodeTimeline
-from fairway.sim.nodes import NodePool
-from fairway.sim.run_observer import RunObserver
-from fairway.sim.scenario.model import TimingPart
+from fairway.sim.scenario.model import NodeTemplate, TimingPart
+from fairway.sim.traces import TraceNode
+from fairway.sim.virtual_jobs import (
+    SimJob,
+    SimPod,
+    cordoned,
+    not_ready,
+    recreated,
+    running,
+    succeeded,
+    total,
+    virtual_owner,
+)
 from fairway.state.device_requests import fact_key
+
+
+class RunObserver(Protocol):
+    """Told in order of time; `amounts` are of all the tasks that a report is about."""
+
+    def capacity(self, at: Micros, capacity: Mapping[str, int]) -> None: ...
+
+    def submitted(self, at: Micros, facts: JobFacts) -> None: ...
+
+    def placed(self, at: Micros, key: str, amounts: Mapping[str, int], tasks: int = 1) -> None: ...
+
+    def released(self, at: Micros, key: str, amounts: Mapping[str, int], tasks: int = 1) -> None: ...
+
+    def evicted(
+        self, at: Micros, key: str, amounts: Mapping[str, int], ran: Micros, tasks: int = 1, *, failed: bool = False
+    ) -> None: ...
+
+    def finished(self, at: Micros, key: str, ran: Micros, hosts: Sequence[str] = ()) -> None: ...
+
+    def reservations(self, at: Micros, starving: int, reserved: int) -> None: ...
+
+
+class NodePool:
+    """Nodes by name, with their sum kept."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[str, Node] = {}
+        self.capacity: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    @property
+    def names(self) -> set[str]:
+        return set(self._nodes)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._nodes
+
+    def add(self, node: Node) -> None:
+        self.take(node.metadata.name)
+        self._nodes[node.metadata.name] = node
+        self._count(node, 1)
+
+    def take(self, name: str) -> Node | None:
+        """Count a node out; None where it is not there."""
+        node = self._nodes.pop(name, None)
+        if node is not None:
+            self._count(node, -1)
+        return node
+
+    def draw(self, dice: Random) -> str | None:
+        """Any node."""
+        return dice.choice(sorted(self._nodes)) if self._nodes else None
+
+    def _count(self, node: Node, by: int) -> None:
+        for name, amount in Resource.parse(node.allocatable).amounts.items():
+            self.capacity[name] = self.capacity.get(name, 0) + by * amount
+
+
+def nodes_of_template(template: NodeTemplate) -> Iterator[Node]:
+    """As many nodes as the template counts; their order by name is their order by number."""
+    amounts = template.allocatable.format()
+    width = len(str(template.count - 1))
+    for index in range(template.count):
+        name = template.name if template.count == 1 else f"{template.name}-{index:0{width}d}"
+        yield Node(
+            metadata=ObjectMeta(name=name, labels=template.labels),
+            spec=NodeSpec(taints=template.taints),
+            status=NodeStatus(capacity=amounts, allocatable=amounts),
+        )
+
+
+def node_of_trace(node: TraceNode) -> Node:
+    amounts = {name: format_amount(name, amount) for name, amount in node.allocatable.items()}
+    return Node(
+        metadata=ObjectMeta(name=node.name, labels=node.labels),
+        status=NodeStatus(capacity=amounts, allocatable=amounts),
+    )
+
 
 Batch = list[tuple[SimPod, int]]
 """Pods with the life that something was planned for."""
@@ -122,7 +218,7 @@ class VirtualCluster:
         """What recreates the pods of a job outlives them, and ends with the job: its EvictionRecord goes then. `pod` is
         one of its pods.
         """
-        owner = objects.virtual_owner(pod)
+        owner = virtual_owner(pod)
         own = job.key.partition("/")[2] if owner is None else f"{owner.kind.lower()}/{owner.name}"
         record = self.objects.get((EVICTION_RECORD, job.namespace, reservation_name("Controller", own)))
         if record is not None:
@@ -208,7 +304,7 @@ class VirtualCluster:
                 self._release_claims(pod)
             del self.pods[pod.key]
             self.erase(pod.pod)
-            pod.pod = objects.recreated(pod.pod, self.loop.now)
+            pod.pod = recreated(pod.pod, self.loop.now)
         self._collect_stops(job, job.pods[0].pod)
         if job.group is not None:
             self.erase(job.group)
@@ -247,7 +343,7 @@ class VirtualCluster:
             if pod.epoch != epoch or pod.terminating:
                 continue
             pod.started = self.loop.now
-            self._put(pod, objects.running(pod.pod, self.loop.now))
+            self._put(pod, running(pod.pod, self.loop.now))
             ends.setdefault(pod.run, []).append((pod, epoch))
         for run, ending in ends.items():
             self.loop.plan(self.loop.now + run, Rank.RELEASE, self._end, ending)
@@ -263,11 +359,11 @@ class VirtualCluster:
         if job.left:
             for pod in ending:
                 pod.epoch += 1
-                self._put(pod, objects.succeeded(pod.pod, now))
+                self._put(pod, succeeded(pod.pod, now))
             self._recorder.released(now, job.key, total([pod.amounts for pod in ending]), len(ending))
         else:
             if self._tells_ends:  # of a job that is over, one pod tells how long it ran
-                ending[0].pod = objects.succeeded(ending[0].pod, now)
+                ending[0].pod = succeeded(ending[0].pod, now)
             self._finish(job, max(now - (pod.started or now) for pod in ending))
 
     def _finish(self, job: SimJob, ran: Micros) -> None:
@@ -317,7 +413,7 @@ class VirtualCluster:
         pod.epoch += 1
         if sum(bool(other.node) for other in job.pods) < job.minimum:
             job.start = None
-        self._put(pod, objects.recreated(pod.pod, now))
+        self._put(pod, recreated(pod.pod, now))
 
     def _leave_node(self, pod: SimPod, *, evicted: bool) -> None:
         del self._on_node[pod.node][pod.key]
@@ -348,7 +444,7 @@ class VirtualCluster:
         if node is None:
             return
         if lasts is not None:
-            self.write(objects.not_ready(node))
+            self.write(not_ready(node))
         else:
             self.erase(node)
         self._timeline.went(self.loop.now, name)
@@ -363,7 +459,7 @@ class VirtualCluster:
         node = self.pool.take(name)
         if node is None:
             return
-        self.write(objects.cordoned(node))
+        self.write(cordoned(node))
         self._timeline.went(self.loop.now, name)
         for pod in list(self._on_node.get(name, {}).values()):
             self.evict(pod)

@@ -29,8 +29,7 @@ from fairway.clock import SECOND, Micros, parse_rfc3339
 from fairway.errors import InputError
 from fairway.resources.quantity import parse_amount
 from fairway.sim.spans import shown
-from fairway.sim.traces.record import GPU, TraceJob, TraceNode, TraceProblems
-from fairway.sim.traces.text import read_lines
+from fairway.sim.traces.trace_file import GPU, TraceJob, TraceNode, TraceProblems, read_lines
 
 
 class _RecordedLine(msgspec.Struct, frozen=True):
