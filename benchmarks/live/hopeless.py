@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from benchmarks.live.scene import Scene, group, growth, node, pod
 from benchmarks.live.tenants import small_cycles
 from benchmarks.policies import EVERY_ACTION, policy_for
-from fairway.api.core import PersistentVolumeClaim, PersistentVolumeClaimSpec, StorageClass
+from fairway.api.core import PersistentVolumeClaim, StorageClass
 from fairway.api.kinds import ApiObject
 from fairway.api.meta import ObjectMeta
-from fairway.api.pods import ClaimVolume, Volume
+from fairway.api.pods import ClaimVolume, PersistentVolumeClaimSpec, Volume
 
 NODES = 2_000
 STEP, OVER_NONE = 1.2, 3.0

@@ -402,6 +402,8 @@ def test_every_kind_of_the_design_is_read() -> None:
         ("v1", "PersistentVolumeClaim"),
         ("storage.k8s.io/v1", "StorageClass"),
         ("storage.k8s.io/v1", "CSINode"),
+        ("storage.k8s.io/v1", "CSIDriver"),
+        ("storage.k8s.io/v1", "CSIStorageCapacity"),
         ("scheduling.k8s.io/v1", "PriorityClass"),
         ("policy/v1", "PodDisruptionBudget"),
         ("scheduling.volcano.sh/v1beta1", "Queue"),

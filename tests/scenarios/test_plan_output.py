@@ -43,6 +43,7 @@ def test_the_contract_of_the_json(tmp_path):
         "devices": [],
         "annotations": {},
         "job": "",
+        "volumes": [],
     }
 
 

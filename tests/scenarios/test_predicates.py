@@ -351,7 +351,7 @@ class TestVolumes:
 
     def test_a_bound_claim_where_nothing_fits(self):
         made = plan(self.NODES, self.claim(volumeName="v"), self.volume("z"), self.pod())
-        assert waiting(made)["p"].nodes == {"volume node affinity": 2}
+        assert waiting(made)["p"].nodes == {"node(s) didn't match PersistentVolume's node affinity": 2}
 
     def test_a_claim_that_waits_for_its_first_consumer(self):
         storage = self.storage("WaitForFirstConsumer", "b")
@@ -363,15 +363,17 @@ class TestVolumes:
 
     def test_a_claim_that_is_to_be_bound_first(self):
         made = plan(self.NODES, self.claim(storageClassName="s"), self.storage("Immediate"), self.pod())
-        assert waiting(made)["p"].message == "0/2 nodes fit: 2 persistentvolumeclaim c is not bound"
+        assert waiting(made)["p"].message == "0/2 nodes fit: 2 pod has unbound immediate PersistentVolumeClaims"
 
     def test_a_volume_that_is_not_there(self):
         made = plan(self.NODES, self.claim(volumeName="v"), self.pod())
-        assert "persistentvolume v of claim c not found" in waiting(made)["p"].message
+        assert (
+            "2 node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)" in waiting(made)["p"].message
+        )
 
     def test_news_of_a_claim_are_heard_in_the_next_cycle(self):
         state = state_of(self.NODES, self.pod())
-        assert "persistentvolumeclaim c not found" in waiting(decided(state))["p"].message
+        assert 'persistentvolumeclaim "c" not found' in waiting(decided(state))["p"].message
         state.upsert([self.volume("b"), self.claim(volumeName="v")])
         assert bound(decided(state)) == {"p": "n2"}
 

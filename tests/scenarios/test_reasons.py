@@ -218,7 +218,7 @@ SCENARIOS = (
         "a missing claim",
         nodes=FIVE,
         jobs=[make.pod("p", cpu=1, spec={"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]})],
-        expect=waits("p", "PredicateFailed", "5 persistentvolumeclaim c not found"),
+        expect=waits("p", "PredicateFailed", '5 persistentvolumeclaim "c" not found'),
     ),
     Scenario(
         "nothing of what the policy does places it",

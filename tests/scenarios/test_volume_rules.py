@@ -12,6 +12,9 @@ from support.objects import made, node, pod
 
 NODES = [node("n1", cpu=9), node("n2", cpu=9)]
 EBS = "ebs.csi.example.com"
+IN_USE = (
+    "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
+)
 PREEMPT = engine.policy(actions="allocate, preempt", plugins=engine.PLUGINS)
 
 
@@ -37,8 +40,8 @@ class TestOnePod:
     def test_one_of_two_is_placed(self) -> None:
         found = plan(NODES, self.DATA, user("a", "data"), user("b", "data"))
         assert list(bound(found)) == ["a"]
-        assert waiting(found)["b"].nodes == {"a volume claim that another pod uses (ReadWriteOncePod)": 2}
-        assert "2 nodes cannot be used: another pod uses the pod's volume claim" in waiting(found)["b"].message
+        assert waiting(found)["b"].nodes == {IN_USE: 2}
+        assert f"2 {IN_USE}" in waiting(found)["b"].message
 
     def test_a_running_pod_keeps_its_claim(self) -> None:
         assert bound(plan(NODES, self.DATA, user("r", "data", node="n1"), user("b", "data"))) == {}
@@ -75,7 +78,7 @@ class TestAttachLimits:
         limits = [limited("n1", 1), limited("n2", 2)]
         found = plan(NODES, self.CLAIMS, limits, [user(f"p{i}", f"c{i}") for i in range(5)])
         assert sorted(bound(found).values()) == ["n1", "n2", "n2"]
-        assert waiting(found)["p4"].nodes == {f"no more volumes of {EBS} can be attached": 2}
+        assert waiting(found)["p4"].nodes == {"node(s) exceed max volume count": 2}
 
     def test_what_runs_counts_and_a_pod_may_need_several(self) -> None:
         limits = [limited("n1", 2), limited("n2", 1)]
@@ -100,6 +103,26 @@ class TestAttachLimits:
         found = plan(NODES, self.CLAIMS, limits, low, user("c", "c1", spec={"priority": 9}), policy=PREEMPT)
         assert [eviction.pod for eviction in found.evictions] == ["default/slot"]
 
+    def test_a_volume_that_pods_share_is_attached_once(self) -> None:
+        shared = claim("shared", "ReadWriteMany")
+        limits = [limited("n1", 1), limited("n2", 0)]
+        pods = [user(f"p{i}", "shared") for i in range(3)]
+        assert set(bound(plan(NODES, shared, limits, pods)).values()) == {"n1"}
+        found = plan(NODES, shared, self.CLAIMS, limits, user("r", "c0", node="n1"), pods)
+        assert waiting(found)["p0"].nodes == {"node(s) exceed max volume count": 2}
+        running = user("r", "shared", node="n1")
+        assert len(bound(plan(NODES, shared, limits, running, pods))) == 3
+
+    def test_the_last_user_frees_the_slot(self) -> None:
+        shared = claim("shared", "ReadWriteMany")
+        users = [user(f"r{i}", "shared", node="n1") for i in range(2)]
+        state = engine.state_of(NODES, shared, self.CLAIMS, limited("n1", 1), limited("n2", 0), users, user("p", "c0"))
+        assert bound(engine.decided(state)) == {}
+        state.apply(Deleted(users[0]))
+        assert bound(engine.decided(state)) == {}
+        state.apply(Deleted(users[1]))
+        assert bound(engine.decided(state)) == {"p": "n1"}
+
     def test_the_class_names_the_driver_of_a_volume_that_is_not_made_yet(self) -> None:
         late = made("StorageClass", "late", provisioner=EBS, volumeBindingMode="WaitForFirstConsumer")
         new = made(
@@ -110,3 +133,76 @@ class TestAttachLimits:
         )
         limits = [limited("n1", 0), limited("n2", 1)]
         assert bound(plan(NODES, late, new, limits, user("p", "new"))) == {"p": "n2"}
+
+
+class TestDisks:
+    """Disks that pods name directly: one pod of a node uses one, unless all only read it."""
+
+    @pytest.mark.parametrize(
+        ("source", "together"),
+        [
+            ({"gcePersistentDisk": {"pdName": "d"}}, False),
+            ({"gcePersistentDisk": {"pdName": "d", "readOnly": True}}, True),
+            ({"awsElasticBlockStore": {"volumeID": "d"}}, False),
+            ({"iscsi": {"iqn": "d"}}, False),
+            ({"iscsi": {"iqn": "d", "readOnly": True}}, True),
+            ({"rbd": {"monitors": ["m1", "m2"], "image": "d"}}, False),
+            ({"rbd": {"monitors": ["m1"], "image": "d", "readOnly": True}}, True),
+        ],
+    )
+    def test_two_pods_on_one_node(self, source: dict[str, Any], together: bool) -> None:
+        pods = [pod(name, cpu=1, spec={"volumes": [{"name": "v", **source}]}) for name in ("a", "b")]
+        found = plan(NODES[0], pods)
+        assert len(bound(found)) == (2 if together else 1)
+        if not together:
+            assert waiting(found)["b"].nodes == {"node(s) had no available disk": 1}
+        assert len(bound(plan(NODES, pods))) == 2
+
+    def test_monitors_that_overlap_mean_the_same_image(self) -> None:
+        def reads(name: str, *monitors: str, node: str = "") -> ApiObject:
+            image = {"monitors": list(monitors), "image": "d"}
+            return pod(name, cpu=1, node=node, spec={"volumes": [{"name": "v", "rbd": image}]})
+
+        assert bound(plan(NODES[0], reads("r", "m1", "m2", node="n1"), reads("p", "m2"))) == {}
+        assert bound(plan(NODES[0], reads("r", "m1", "m2", node="n1"), reads("p", "m3"))) == {"p": "n1"}
+
+
+class TestZones:
+    """A bound volume says by labels where it is."""
+
+    def bound_to(self, **labels: str) -> list[ApiObject]:
+        return [
+            made("PersistentVolumeClaim", "data", "default", spec={"volumeName": "pv"}),
+            made("PersistentVolume", "pv", metadata={"labels": labels}),
+        ]
+
+    ZONE = "topology.kubernetes.io/zone"
+    OLD = "failure-domain.beta.kubernetes.io/zone"
+
+    @pytest.mark.parametrize(
+        ("label", "value", "nodes", "expected"),
+        [
+            (ZONE, "b", {"n1": {ZONE: "a"}, "n2": {ZONE: "b"}}, {"p": "n2"}),
+            (ZONE, "b__c", {"n1": {ZONE: "a"}, "n2": {ZONE: "c"}}, {"p": "n2"}),
+            (OLD, "b", {"n1": {ZONE: "a"}, "n2": {ZONE: "b"}}, {"p": "n2"}),
+            (ZONE, "b", {"n1": {}, "n2": {ZONE: "a"}}, {"p": "n1"}),
+            (ZONE, "b", {"n1": {OLD: "b"}, "n2": {OLD: "a"}}, {}),
+            (ZONE, "__b", {"n1": {ZONE: "a"}}, {"p": "n1"}),
+        ],
+        ids=["equal", "one of several", "old label", "a node that says nothing", "an old node", "unreadable"],
+    )
+    def test_where_a_volume_may_be_used(self, label: str, value: str, nodes: Any, expected: Any) -> None:
+        found = plan(
+            [node(n, cpu=9, labels=ls) for n, ls in nodes.items()], self.bound_to(**{label: value}), user("p", "data")
+        )
+        assert bound(found) == expected
+        if not expected:
+            assert waiting(found)["p"].nodes == {"node(s) had no available volume zone": 2}
+
+    def test_a_victim_in_the_zone_of_the_volume(self) -> None:
+        nodes = [node(n, cpu=1, labels={self.ZONE: z}) for n, z in (("n1", "a"), ("n2", "b"))]
+        low = [pod("one", cpu=1, node="n1"), pod("two", cpu=1, node="n2")]
+        found = plan(
+            nodes, self.bound_to(**{self.ZONE: "b"}), low, user("c", "data", spec={"priority": 9}), policy=PREEMPT
+        )
+        assert [eviction.pod for eviction in found.evictions] == ["default/two"]

@@ -6,8 +6,8 @@ from typing import Literal
 
 import msgspec
 
-from fairway.api.meta import Amounts, ApiStruct, Condition, Count, ObjectMeta, Scalars
-from fairway.api.pods import NodeSelector, Taint
+from fairway.api.meta import Amounts, ApiStruct, Condition, Count, LabelSelector, ObjectMeta, QuantityText, Scalars
+from fairway.api.pods import FILESYSTEM, NodeSelector, PersistentVolumeClaimSpec, Taint
 
 
 class NodeSpec(ApiStruct, frozen=True):
@@ -56,6 +56,14 @@ class ResourceQuota(ApiStruct, frozen=True):
 
 
 DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
+LEGACY_CLASS = "volume.beta.kubernetes.io/storage-class"
+BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
+"""On a claim: its binding is complete. Whoever set `volumeName`, it is not bound before."""
+BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
+"""On a volume: its `claimRef` was not set by a user, and may be taken back."""
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+"""On a claim: the node for which its volume is to be provisioned."""
+NO_PROVISIONER = "kubernetes.io/no-provisioner"
 
 
 class VolumeNodeAffinity(ApiStruct, frozen=True):
@@ -63,16 +71,25 @@ class VolumeNodeAffinity(ApiStruct, frozen=True):
 
 
 class ClaimReference(ApiStruct, frozen=True):
+    """The claim that a volume belongs to. Without a uid it means any claim of the name."""
+
     namespace: str = ""
     name: str = ""
     uid: str = ""
+    kind: str = ""
+    api_version: str = ""
 
 
 class CSIVolume(ApiStruct, frozen=True):
     driver: str
+    volume_handle: str = ""
 
 
 class PersistentVolumeSpec(ApiStruct, frozen=True):
+    capacity: Amounts = msgspec.field(default_factory=dict)
+    access_modes: tuple[str, ...] = ()
+    volume_mode: str = FILESYSTEM
+    volume_attributes_class_name: str = ""
     storage_class_name: str = ""
     claim_ref: ClaimReference | None = None
     node_affinity: VolumeNodeAffinity | None = None
@@ -80,21 +97,15 @@ class PersistentVolumeSpec(ApiStruct, frozen=True):
 
 
 class VolumeStatus(ApiStruct, frozen=True):
-    phase: str = "Pending"
+    """An API server always states a phase; an object from a file that states none is taken as it is described."""
+
+    phase: str = ""
 
 
 class PersistentVolume(ApiStruct, frozen=True):
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
     spec: PersistentVolumeSpec = msgspec.field(default_factory=PersistentVolumeSpec)
     status: VolumeStatus = msgspec.field(default_factory=VolumeStatus)
-
-
-class PersistentVolumeClaimSpec(ApiStruct, frozen=True):
-    """No class name means the default class; an empty one means no class at all."""
-
-    volume_name: str = ""
-    storage_class_name: str | None = None
-    access_modes: tuple[str, ...] = ()
 
 
 class PersistentVolumeClaim(ApiStruct, frozen=True):
@@ -123,17 +134,38 @@ class StorageClass(ApiStruct, frozen=True):
         return self.metadata.annotations.get(DEFAULT_CLASS) == "true"
 
 
+class CSIDriverSpec(ApiStruct, frozen=True):
+    storage_capacity: bool = False
+
+
+class CSIDriver(ApiStruct, frozen=True):
+    """A storage driver. Only of one with `storageCapacity` the published capacities say where it can provision."""
+
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    spec: CSIDriverSpec = msgspec.field(default_factory=CSIDriverSpec)
+
+
+class CSIStorageCapacity(ApiStruct, frozen=True):
+    """What a driver can still provision of one class for the nodes of one topology; without a topology, for none."""
+
+    storage_class_name: str
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    node_topology: LabelSelector | None = None
+    capacity: QuantityText | None = None
+    maximum_volume_size: QuantityText | None = None
+
+
 class VolumeLimit(ApiStruct, frozen=True):
     count: Count | None = None
 
 
-class CSIDriver(ApiStruct, frozen=True):
+class NodeDriver(ApiStruct, frozen=True):
     name: str
     allocatable: VolumeLimit | None = None
 
 
 class CSINodeSpec(ApiStruct, frozen=True):
-    drivers: tuple[CSIDriver, ...] = ()
+    drivers: tuple[NodeDriver, ...] = ()
 
 
 class CSINode(ApiStruct, frozen=True):

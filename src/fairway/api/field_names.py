@@ -17,6 +17,9 @@ PersistentVolume!: metadata=ObjectMeta spec=PersistentVolumeSpec status
 PersistentVolumeClaim!: metadata=ObjectMeta spec=PersistentVolumeClaimSpec status
 StorageClass!: metadata=ObjectMeta provisioner parameters reclaimPolicy mountOptions allowVolumeExpansion
   volumeBindingMode allowedTopologies=[TopologySelectorTerm]
+CSINode!: metadata=ObjectMeta spec=CSINodeSpec
+CSIDriver!: metadata=ObjectMeta spec=CSIDriverSpec
+CSIStorageCapacity!: metadata=ObjectMeta capacity maximumVolumeSize nodeTopology=LabelSelector storageClassName
 PriorityClass!: metadata=ObjectMeta value globalDefault description preemptionPolicy
 PodDisruptionBudget!: metadata=ObjectMeta spec=PodDisruptionBudgetSpec status
 Queue!: metadata=ObjectMeta spec=QueueSpec status
@@ -84,6 +87,10 @@ PersistentVolumeSpec: accessModes awsElasticBlockStore azureDisk azureFile capac
   flexVolume flocker gcePersistentDisk glusterfs hostPath iscsi local mountOptions nfs nodeAffinity=VolumeNodeAffinity
   persistentVolumeReclaimPolicy photonPersistentDisk portworxVolume quobyte rbd scaleIO storageClassName storageos
   volumeAttributesClassName volumeMode vsphereVolume
+CSINodeSpec!: drivers
+CSIDriverSpec: attachRequired fsGroupPolicy nodeAllocatableUpdatePeriodSeconds podInfoOnMount
+  preventPodSchedulingIfMissing requiresRepublish seLinuxMount serviceAccountTokenInSecrets storageCapacity
+  tokenRequests volumeLifecycleModes
 VolumeNodeAffinity!: required=NodeSelector
 PersistentVolumeClaimSpec: accessModes dataSource dataSourceRef resources=ResourceRequirements selector=LabelSelector
   storageClassName volumeAttributesClassName volumeMode volumeName

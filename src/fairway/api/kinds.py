@@ -9,7 +9,9 @@ from typing import Any
 import msgspec
 
 from fairway.api.core import (
+    CSIDriver,
     CSINode,
+    CSIStorageCapacity,
     Namespace,
     Node,
     PersistentVolume,
@@ -58,6 +60,8 @@ ApiObject = (
     | PersistentVolumeClaim
     | StorageClass
     | CSINode
+    | CSIDriver
+    | CSIStorageCapacity
     | PriorityClass
     | PodDisruptionBudget
     | Queue
@@ -150,6 +154,14 @@ def _kinds() -> Iterator[Kind]:
     )
     yield Kind("StorageClass", ("storage.k8s.io/v1",), StorageClass, objects.check_storage_class)
     yield Kind("CSINode", ("storage.k8s.io/v1",), CSINode)
+    yield Kind("CSIDriver", ("storage.k8s.io/v1",), CSIDriver)
+    yield Kind(
+        "CSIStorageCapacity",
+        ("storage.k8s.io/v1",),
+        CSIStorageCapacity,
+        objects.check_storage_capacity,
+        namespaced=True,
+    )
     yield from _scheduling_kinds()
     yield from _device_kinds()
     yield from _fleet_kinds()

@@ -295,12 +295,29 @@ class ClaimVolume(ApiStruct, frozen=True):
     claim_name: str
 
 
-class ClaimTemplateSpec(ApiStruct, frozen=True):
+FILESYSTEM = "Filesystem"
+
+
+class VolumeResources(ApiStruct, frozen=True):
+    requests: Amounts = msgspec.field(default_factory=dict)
+
+
+class PersistentVolumeClaimSpec(ApiStruct, frozen=True):
+    """No class name means the default class; an empty one means no class at all."""
+
+    volume_name: str = ""
     storage_class_name: str | None = None
+    access_modes: tuple[str, ...] = ()
+    volume_mode: str = FILESYSTEM
+    volume_attributes_class_name: str = ""
+    resources: VolumeResources = msgspec.field(default_factory=VolumeResources)
+    selector: LabelSelector | None = None
 
 
 class ClaimTemplate(ApiStruct, frozen=True):
-    spec: ClaimTemplateSpec = msgspec.field(default_factory=ClaimTemplateSpec)
+    """What a controller makes the claim of a pod from."""
+
+    spec: PersistentVolumeClaimSpec = msgspec.field(default_factory=PersistentVolumeClaimSpec)
 
 
 class EphemeralVolume(ApiStruct, frozen=True):
@@ -309,12 +326,49 @@ class EphemeralVolume(ApiStruct, frozen=True):
     volume_claim_template: ClaimTemplate = msgspec.field(default_factory=ClaimTemplate)
 
 
+class GoogleDisk(ApiStruct, frozen=True):
+    pd_name: str
+    read_only: bool = False
+
+
+class AmazonDisk(ApiStruct, frozen=True):
+    volume_id: str = msgspec.field(name="volumeID")
+
+
+class IscsiDisk(ApiStruct, frozen=True):
+    iqn: str
+    read_only: bool = False
+
+
+class RbdImage(ApiStruct, frozen=True):
+    monitors: tuple[str, ...]
+    image: str
+    pool: str = "rbd"
+    read_only: bool = False
+
+
 class Volume(ApiStruct, frozen=True):
     """Volumes of other sources (config maps and the like) keep their name only."""
 
     name: str
     persistent_volume_claim: ClaimVolume | None = None
     ephemeral: EphemeralVolume | None = None
+    gce_persistent_disk: GoogleDisk | None = None
+    aws_elastic_block_store: AmazonDisk | None = None
+    iscsi: IscsiDisk | None = None
+    rbd: RbdImage | None = None
+
+    @property
+    def has_source(self) -> bool:
+        """Whether its source can matter to where the pod runs."""
+        return bool(
+            self.persistent_volume_claim
+            or self.ephemeral
+            or self.gce_persistent_disk
+            or self.aws_elastic_block_store
+            or self.iscsi
+            or self.rbd
+        )
 
 
 class SchedulingGate(ApiStruct, frozen=True):

@@ -44,12 +44,23 @@ class DeviceChoice(PlanStruct, frozen=True, omit_defaults=True):
     binding_failure_conditions: tuple[str, ...] = ()
 
 
+class VolumeChoice(PlanStruct, frozen=True, omit_defaults=True):
+    """What an unbound claim of the pod gets before the pod is bound: `volume` is pre-bound to it, or `selectedNode` is
+    written on it, so that a volume is provisioned for that node.
+    """
+
+    claim: str
+    volume: str = ""
+    selected_node: str = ""
+
+
 class Binding(PlanStruct, frozen=True):
     pod: str
     node: str
     devices: tuple[DeviceChoice, ...] = ()
     annotations: dict[str, str] = {}
     job: str = ""
+    volumes: tuple[VolumeChoice, ...] = ()
 
 
 class Eviction(PlanStruct, frozen=True):

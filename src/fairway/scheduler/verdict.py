@@ -46,12 +46,19 @@ UNSCHEDULABLE_TEXT = "unschedulable"
 NOT_READY_TEXT = "node(s) were not ready"
 NODE_SELECTOR_TEXT = "node selector"
 NODE_AFFINITY_TEXT = "node affinity"
-VOLUME_TEXT = "volume node affinity"
+VOLUME_TEXT = "node(s) didn't match PersistentVolume's node affinity"
+VOLUME_ZONE_TEXT = "node(s) had no available volume zone"
+NO_VOLUME_TEXT = "node(s) didn't find available persistent volumes to bind"
+NO_STORAGE_TEXT = "node(s) did not have enough free storage"
+ATTACH_LIMIT_TEXT = "node(s) exceed max volume count"
+DISK_TEXT = "node(s) had no available disk"
 PORTS_TEXT = "host ports taken"
 POD_AFFINITY_TEXT = "pod affinity"
 POD_ANTI_AFFINITY_TEXT = "pod anti-affinity"
 EXISTING_ANTI_AFFINITY_TEXT = "anti-affinity of pods already there"
-CLAIM_IN_USE_TEXT = "a volume claim that another pod uses (ReadWriteOncePod)"
+CLAIM_IN_USE_TEXT = (
+    "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
+)
 SPREAD_TEXT = "topology spread"
 DEVICES_TEXT = "devices that cannot serve all of it together"
 
@@ -76,10 +83,6 @@ def insufficient(resource: str) -> str:
     return f"insufficient {resource}"
 
 
-def attach_limit(driver: str) -> str:
-    return f"no more volumes of {driver} can be attached"
-
-
 UNTOLERATED = "untolerated taint "
 
 
@@ -93,12 +96,10 @@ _SENTENCES: dict[str, tuple[str, str]] = {
     NOT_READY_TEXT: ("is not ready", "are not ready"),
     NODE_SELECTOR_TEXT: ("didn't match the pod's node affinity/selector",) * 2,
     NODE_AFFINITY_TEXT: ("didn't match the pod's node affinity/selector",) * 2,
-    VOLUME_TEXT: ("didn't match the node affinity of the pod's volumes",) * 2,
     PORTS_TEXT: ("has the requested host ports in use", "have the requested host ports in use"),
     POD_AFFINITY_TEXT: ("didn't match the pod's affinity rules",) * 2,
     POD_ANTI_AFFINITY_TEXT: ("didn't match the pod's anti-affinity rules",) * 2,
     EXISTING_ANTI_AFFINITY_TEXT: ("didn't match the anti-affinity rules of pods already there",) * 2,
-    CLAIM_IN_USE_TEXT: ("cannot be used: another pod uses the pod's volume claim (ReadWriteOncePod)",) * 2,
     SPREAD_TEXT: ("didn't match the pod's topology spread constraints",) * 2,
     DEVICES_TEXT: (
         "has devices that cannot serve the whole request together",

@@ -13,7 +13,9 @@ from weakref import WeakMethod
 
 from fairway.api import kinds
 from fairway.api.core import (
+    CSIDriver,
     CSINode,
+    CSIStorageCapacity,
     Namespace,
     Node,
     PersistentVolume,
@@ -53,6 +55,7 @@ from fairway.state.reader import ResourceNames
 from fairway.state.shaper import Shaper
 from fairway.state.shapes import Shape
 from fairway.state.tables import ClusterTables
+from fairway.state.volumes import VolumeFact
 
 __all__ = ["COLUMN_BYTES", "ClusterState", "Deleted", "Event", "Upserted"]
 
@@ -99,9 +102,10 @@ class ClusterState(ClusterTables):
             Namespace: (self._upsert_namespace, self._delete_namespace),
             PriorityClass: (self._upsert_priority, self._delete_priority),
             PodDisruptionBudget: (self._upsert_budget, self._delete_budget),
-            PersistentVolume: (self._upsert_volume, self._delete_volume),
-            PersistentVolumeClaim: (self._upsert_volume, self._delete_volume),
-            StorageClass: (self._upsert_volume, self._delete_volume),
+            **dict.fromkeys(
+                (PersistentVolume, PersistentVolumeClaim, StorageClass, CSIStorageCapacity, CSIDriver),
+                (self._upsert_volume, self._delete_volume),
+            ),
             CSINode: (self._upsert_csi_node, self._delete_csi_node),
             **dict.fromkeys(
                 (ResourceSlice, DeviceTaintRule, ResourceClass, DeviceClass, ResourceClaim, ResourceClaimTemplate),
@@ -296,13 +300,15 @@ class ClusterState(ClusterTables):
     def _delete_budget(self, budget: PodDisruptionBudget) -> None:
         self.budgets.pop(f"{budget.metadata.namespace}/{budget.metadata.name}", None)
 
-    def _upsert_volume(self, thing: PersistentVolume | PersistentVolumeClaim | StorageClass) -> None:
-        self.volumes.upsert(thing)
-        self._pods.volumes_changed(self.volumes.users_of(thing))
+    def _upsert_volume(self, fact: VolumeFact) -> None:
+        before = self.volumes.users_of(fact)
+        self.volumes.upsert(fact)
+        after = self.volumes.users_of(fact)
+        self._pods.volumes_changed(None if before is None or after is None else before | after)
 
-    def _delete_volume(self, thing: PersistentVolume | PersistentVolumeClaim | StorageClass) -> None:
-        users = self.volumes.users_of(thing)
-        self.volumes.delete(thing)
+    def _delete_volume(self, fact: VolumeFact) -> None:
+        users = self.volumes.users_of(fact)
+        self.volumes.delete(fact)
         self._pods.volumes_changed(users)
 
     def _upsert_csi_node(self, thing: CSINode) -> None:

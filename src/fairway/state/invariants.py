@@ -186,7 +186,9 @@ def _check_volumes(state: ClusterState) -> None:
         if task.state in ON_NODE:
             again.place(task.shape.volumes, task.node, 1)
     same("volumes attached", state.volume_use.attached, again.attached)
+    same("shared volumes in use", state.volume_use.users, again.users)
     same("claims in use", state.volume_use.holders, again.holders)
+    same("disks in use", state.volume_use.disks, again.disks)
 
 
 def _check_ranks(state: ClusterState) -> None:

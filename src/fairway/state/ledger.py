@@ -61,7 +61,7 @@ class TaskLedger:
             self._terms.place(task, by)
             if task.shape.ports:
                 self._open_ports(task, by)
-            if task.shape.volumes.exclusive or task.shape.volumes.attached:
+            if task.shape.volumes.is_counted:
                 self._volumes.place(task.shape.volumes, row, by)
         if task.state is TaskState.RELEASING:
             nodes.releasing.add(row, vector, by)

@@ -82,6 +82,8 @@ class Shape:
         "devices",
         "giant",
         "has_pod_rules",
+        "has_volumes",
+        "is_counted",
         "key",
         "matched",
         "node_affinity",
@@ -108,8 +110,12 @@ class Shape:
         self.volumes = volumes
         self.devices = key.devices
         self.giant = any(amount >= MAX_REQUEST for _, amount in key.vector)
-        self.has_pod_rules = bool(key.matched or volumes.exclusive or volumes.attached) or key.rules != NO_RULES
-        """Whether where other pods are can matter to it."""
+        self.has_pod_rules = bool(key.matched or volumes.exclusive) or key.rules != NO_RULES
+        """Whether where other pods are can matter to it, on nodes other than its own too."""
+        self.has_volumes = volumes.is_counted or bool(volumes.unbound)
+        """Whether volumes that are in use, or available, decide where it may go."""
+        self.is_counted = self.has_pod_rules or bool(key.ports) or volumes.is_counted
+        """Whether a pod of it changes what others may do on its node, besides what it takes of its capacity."""
         self.tasks = 0
 
     @property

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from fairway.api.core import (
     NAMESPACE_WEIGHT,
+    CSIStorageCapacity,
     Node,
     PersistentVolume,
     PersistentVolumeClaim,
@@ -207,18 +208,30 @@ def check_resource_quota(quota: ResourceQuota, findings: list[Finding]) -> None:
 
 
 def check_persistent_volume(volume: PersistentVolume, findings: list[Finding]) -> None:
+    check_amounts(volume.spec.capacity, ("spec", "capacity"), findings)
     if volume.spec.node_affinity:
         at = ("spec", "nodeAffinity", "required")
         check_node_selector(volume.spec.node_affinity.required, at, findings)
 
 
 def check_persistent_volume_claim(claim: PersistentVolumeClaim, findings: list[Finding]) -> None:
+    check_amounts(claim.spec.resources.requests, ("spec", "resources", "requests"), findings)
+    if claim.spec.selector is not None:
+        check_selector(claim.spec.selector, ("spec", "selector"), findings)
     for field, name in (
         ("volumeName", claim.spec.volume_name),
         ("storageClassName", claim.spec.storage_class_name),
     ):
         if name:
             check_dns_subdomain(name, ("spec", field), findings)
+
+
+def check_storage_capacity(capacity: CSIStorageCapacity, findings: list[Finding]) -> None:
+    for field, amount in ("capacity", capacity.capacity), ("maximumVolumeSize", capacity.maximum_volume_size):
+        if amount is not None:
+            check_quantity(amount, (field,), findings)
+    if capacity.node_topology is not None:
+        check_selector(capacity.node_topology, ("nodeTopology",), findings)
 
 
 def check_storage_class(storage: StorageClass, findings: list[Finding]) -> None:

@@ -34,7 +34,7 @@ def kind_named(name: str) -> kinds.Kind:
     word = SHORT_NAMES.get(name.lower(), name.lower())
     for kind in kinds.KINDS:
         lower = kind.name.lower()
-        plural = f"{lower}es" if lower.endswith("s") else f"{lower}s"
+        plural = f"{lower[:-1]}ies" if lower.endswith("y") else f"{lower}es" if lower.endswith("s") else f"{lower}s"
         if word in (lower, plural):
             return kind
     known = ", ".join(kind.name for kind in kinds.KINDS)

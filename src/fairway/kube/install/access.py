@@ -15,6 +15,8 @@ READ = ("list", "watch")
 
 def plural(kind: str) -> str:
     """The resource of a kind, as the kinds that are read have them."""
+    if kind.endswith("y"):
+        return f"{kind[:-1]}ies".lower()
     return f"{kind}es".lower() if kind.endswith("s") else f"{kind}s".lower()
 
 

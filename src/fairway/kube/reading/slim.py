@@ -65,7 +65,7 @@ class Sharing:
         """As shared as can be: all but the node's name, and the names of volumes, which are random in part."""
         node, volumes = spec.node_name, spec.volumes
         if volumes:
-            claimed = tuple([volume for volume in volumes if volume.persistent_volume_claim or volume.ephemeral])
+            claimed = tuple([volume for volume in volumes if volume.has_source])
             if len(claimed) != len(volumes):
                 spec = replace(spec, volumes=claimed)
         if node:

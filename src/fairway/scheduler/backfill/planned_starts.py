@@ -66,7 +66,8 @@ class Hardness:
 
     def _has_other_rules(self, task: Task) -> bool:
         shape = task.shape
-        return bool(shape.ports or shape.has_pod_rules or self._session.nodes.devices.uses_devices(shape))
+        uses_devices = self._session.nodes.devices.uses_devices(shape)
+        return bool(shape.ports or shape.has_pod_rules or shape.has_volumes or uses_devices)
 
 
 class CarriedStarts:

@@ -262,7 +262,7 @@ def _may_park(session: Session, template: GangTemplate) -> bool:
     return (
         bool(shapes)
         and session.plugins.keeps_columns
-        and not any(shape.best_effort or shape.has_pod_rules for shape in shapes)
+        and not any(shape.best_effort or shape.has_pod_rules or shape.volumes.unbound for shape in shapes)
         and not any(map(session.nodes.devices.uses_devices, shapes))
     )
 

@@ -416,7 +416,7 @@ class Reservations:
                 if reservation.state is TaskState.RESERVED:
                     self._reserved[reservation.row] += 1
                 elif reservation.state is TaskState.PIPELINED:
-                    self._be_there(reservation, 1)
+                    self._nodes.stand_in(reservation.task, reservation.row, 1)
         for known in standing.values():
             for _, row, _ in known.places:
                 self._reserved[row] += 1
@@ -498,13 +498,7 @@ class Reservations:
             before = self._owed(row, dimension)
             claims[dimension] -= sign * amount
             snapshot.idle[dimension, row] += before - self._owed(row, dimension)
-        self._be_there(reservation, -sign)
-
-    def _be_there(self, reservation: TaskReservation, by: int) -> None:
-        """To rules between pods a nominated one counts as being on its node already."""
-        shape = reservation.task.shape
-        if shape.has_pod_rules or shape.ports:
-            self._nodes.pods.place(shape, np.array([reservation.row]), self._nodes.snapshot.size, by)
+        self._nodes.stand_in(reservation.task, reservation.row, -sign)
 
     def _owed(self, row: int, dimension: int) -> int:
         """What nominations claim on a row beyond what is being released there."""

@@ -110,6 +110,8 @@ class Session:
             guarantee_total=self._guarantee_total(),
             queues=accounts.queues,
             devices=nodes.devices,
+            pods=nodes.pods,
+            volumes=nodes.volumes,
             find_device_fit=lambda: nodes.device_fit,
             device_queues=accounts.device_queues,
             lends=rules.lends,

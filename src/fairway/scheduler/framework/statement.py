@@ -147,7 +147,7 @@ class Statement:
     def assume_there(self, reservation: TaskReservation) -> None:
         """To rules between pods a reserved task counts as being on its node."""
         self._entries.append(AssumedThere(reservation))
-        _be_there(self.nodes, reservation, 1)
+        self.nodes.stand_in(reservation.task, reservation.row, 1)
 
     # -- reservations -------------------------------------------------------------------------------------------
 
@@ -224,7 +224,7 @@ class AssumedThere:
         self._reservation = reservation
 
     def undo(self, statement: Statement) -> None:
-        _be_there(statement.nodes, self._reservation, -1)
+        statement.nodes.stand_in(self._reservation.task, self._reservation.row, -1)
 
 
 class NewReservation:
@@ -248,9 +248,3 @@ def _add(nodes: WorkingNodes, rows: IntColumn, amounts: NDArray[np.int64], sign:
     for row in rows.tolist():
         snapshot.write(row)
     snapshot.idle[: len(amounts), rows] += sign * amounts
-
-
-def _be_there(nodes: WorkingNodes, reservation: TaskReservation, by: int) -> None:
-    shape = reservation.task.shape
-    if shape.has_pod_rules or shape.ports:
-        nodes.pods.place(shape, np.array([reservation.row]), nodes.snapshot.size, by)

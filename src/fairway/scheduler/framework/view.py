@@ -9,6 +9,8 @@ from fairway.scheduler.devices.assignments import DeviceAssignments
 from fairway.scheduler.devices.fit import DeviceFit
 from fairway.scheduler.framework.accounts import OpenAccounts, QueueAccount
 from fairway.scheduler.framework.queue_accounts import DeviceQueues
+from fairway.scheduler.placement.pod_counts import PodCounts
+from fairway.scheduler.volumes.assignments import VolumeAssignments
 from fairway.state.cluster import ClusterState
 from fairway.state.queues import Amounts
 from fairway.state.snapshot import WorkingCopy
@@ -32,6 +34,10 @@ class SessionView:
     """What is allocated to each queue, requested in it and guaranteed to it."""
     devices: DeviceAssignments
     """Which devices pods have and are given."""
+    pods: PodCounts
+    """Which pods that rules are about are where."""
+    volumes: VolumeAssignments
+    """Which volumes are left, and which pods of this cycle have them."""
     find_device_fit: Callable[[], DeviceFit]
     device_queues: DeviceQueues
     """How devices count in queues."""

@@ -20,6 +20,7 @@ from fairway.scheduler.placement.kernel import CapFor, Kernel, Placing
 from fairway.scheduler.placement.node_view import Columns, KeptColumns
 from fairway.scheduler.placement.parking import Parking
 from fairway.scheduler.placement.pod_counts import PodCounts
+from fairway.scheduler.volumes.assignments import VolumeAssignments
 from fairway.state.cluster import ClusterState
 from fairway.state.jobs import Task
 from fairway.state.shapes import Shape
@@ -32,8 +33,9 @@ class WorkingNodes:
     def __init__(self, state: ClusterState, parts: PolicyParts) -> None:
         book = device_ledger(state)
         self.snapshot = WorkingCopy(snapshot_of(state))
-        self.pods = PodCounts(state.terms, state.volume_use)
+        self.pods = PodCounts(state.terms, state.volume_use, state.nodes)
         self.devices = DeviceAssignments(book, self.snapshot, parts.device_strategies())
+        self.volumes = VolumeAssignments(state, self.snapshot, self.pods)
         self.kernel = Kernel(self.snapshot, parts.node_hooks, self._columns(state, parts), self.pods)
         self.kernel.uses_devices = self.devices.uses_devices
         self.caps_for: Callable[[JobRun], CapFor] | None = None
@@ -54,6 +56,9 @@ class WorkingNodes:
         if columns.device_generation != generation:
             columns.drop(lambda shape: shape.devices is not None or bool(self.devices.ledger.plain(shape)))
             columns.device_generation = generation
+        if columns.volume_basis != self.volumes.basis:
+            columns.drop(lambda shape: shape.has_volumes)
+            columns.volume_basis = self.volumes.basis
         return columns
 
     def beside_planned_starts(self, job: JobRun, placing: Placing) -> Placing:
@@ -63,8 +68,10 @@ class WorkingNodes:
     def occupy(self, shape: Shape, tasks: list[Task], rows: list[int], sign: int) -> None:
         """Take (sign 1) or give back (sign -1) what like tasks need on these rows, one task for each."""
         self.write_room(shape, rows, sign)
-        if shape.has_pod_rules or shape.ports:
+        if shape.is_counted:
             self.pods.place(shape, np.array(rows), self.snapshot.size, sign)
+        if shape.volumes.unbound:
+            self.volumes.write(shape, tasks, rows, sign)
         if self.devices.uses_devices(shape):
             self.devices.write(shape, tasks, rows, sign)
 
@@ -77,6 +84,14 @@ class WorkingNodes:
         self.pods.displace(task, self.snapshot.size, sign)
         if self.devices.uses_devices(task.shape):
             self.devices.write(task.shape, [task], [task.node], sign)
+
+    def stand_in(self, task: Task, row: int, sign: int) -> None:
+        """To rules between pods, and to volumes, a task that has a claim to a node counts as being there."""
+        shape = task.shape
+        if shape.is_counted:
+            self.pods.place(shape, np.array([row]), self.snapshot.size, sign)
+        if shape.volumes.unbound:
+            self.volumes.write(shape, [task], [row], sign)
 
     def write_room(self, shape: Shape, rows: list[int], sign: int) -> None:
         """Only the free amounts: rules between pods and devices are not told."""

@@ -237,7 +237,7 @@ class Kernel:
         return (
             self.hooks.rests_on_amounts
             and len(self.snapshot.idle) <= SMALL_TABLE
-            and not (shape.has_pod_rules or shape.ports or shape.best_effort)
+            and not (shape.has_pod_rules or shape.has_volumes or shape.ports or shape.best_effort)
             and not self.uses_devices(shape)
         )
 

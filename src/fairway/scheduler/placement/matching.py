@@ -11,8 +11,12 @@ from fairway.resources.columns import BoolColumn
 from fairway.state.labels import NAME_FIELD, requirement_holds
 from fairway.state.shapes import Shape
 from fairway.state.snapshot import WorkingCopy
+from fairway.state.volumes import ZONE_LABELS, Zone
 
 _MANY_VALUES = 8
+
+_NEWER_LABEL = dict(zip(ZONE_LABELS[:2], ZONE_LABELS[2:], strict=True))
+"""What the old names of zone and region are called today."""
 
 
 def tolerates(tolerations: Sequence[Toleration], taint: Taint) -> bool:
@@ -58,6 +62,23 @@ def term_column(term: NodeSelectorTerm, snapshot: WorkingCopy) -> BoolColumn:
         names = snapshot.names if requirement.key == NAME_FIELD else [None] * snapshot.size
         passes &= np.array([requirement_holds(requirement, name) for name in names], dtype=np.bool_)
     return passes
+
+
+def zone_column(zone: Zone, snapshot: WorkingCopy) -> BoolColumn:
+    """Where a volume with this zone label can be used: on nodes in one of its zones, and on nodes that do not say where
+    they are, as in a cluster of one zone.
+    """
+    label, values = zone
+    labels, size = snapshot.state.nodes.labels, snapshot.size
+    wanted = frozenset(values)
+    passes = labels.where(label, size, lambda value: value in wanted)
+    if label in _NEWER_LABEL:
+        absent = labels.where(label, size, lambda value: value is None)
+        passes |= absent & labels.where(_NEWER_LABEL[label], size, lambda value: value in wanted)
+    silent = np.ones(size, dtype=np.bool_)
+    for key in ZONE_LABELS:
+        silent &= labels.where(key, size, lambda value: value is None)
+    return passes | silent
 
 
 def required_affinity_column(shape: Shape, snapshot: WorkingCopy) -> BoolColumn | None:

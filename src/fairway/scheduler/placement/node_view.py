@@ -183,6 +183,8 @@ class Columns:
         """What fits on no node, by the same policy."""
         self.device_generation = -1
         """What pods ask of devices meant, when the columns were computed, what it meant at this generation."""
+        self.volume_basis: object = None
+        """The same of volumes that are not bound yet."""
 
     def start(self, layout: int, terms: int, gone: int) -> None:
         """A cycle begins; if the rows are no longer what they were, nothing can be kept. Other rules between pods may
@@ -238,7 +240,7 @@ class KeptColumns(
     DerivedValue,
     name="columns",
     holds="by shape of pods, the packed feasibility and score of every node",
-    inputs=("snapshot", "devices", "rules between pods", "policy", "what plugins name as their basis"),
+    inputs=("snapshot", "devices", "volume-supply", "rules between pods", "policy", "what plugins name as their basis"),
     saves="filtering and scoring all nodes for every shape that waits",
 ):
     """The columns that a state keeps: those of one policy and one set of plugins."""

@@ -5,27 +5,32 @@ Columns are copied when a session first writes to one; most sessions write to no
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import numpy as np
 
-from fairway.resources.columns import IntColumn
+from fairway.resources.columns import BoolColumn, IntColumn
 from fairway.state.jobs import Task
+from fairway.state.nodes import NodeTable
 from fairway.state.pod_terms import CountColumn, PodTerms
 from fairway.state.shapes import HostPort, Shape
-from fairway.state.volumes import VolumeRequests, VolumeUse
+from fairway.state.volumes import ByRow, Disk, VolumeRequests, VolumeUse, add
 
-NO_LIMIT = 1 << 40
 _NONE = np.zeros(0, dtype=np.int32)
 
 
 class PodCounts:
     """Counts by node of pods that match a term, and of pods that own an anti-affinity term."""
 
-    def __init__(self, terms: PodTerms, volumes: VolumeUse) -> None:
+    def __init__(self, terms: PodTerms, volumes: VolumeUse, nodes: NodeTable) -> None:
         self._terms = terms
+        self._nodes = nodes
         self._volumes = volumes
-        self._attached: dict[str, dict[int, int]] = {}
+        self._slots: dict[str, IntColumn | None] = {}
+        """By driver, what can still be attached: a copy once something was."""
+        self._users: dict[str, ByRow] = {}
+        """By volume that several pods use: how many more do, on each row, than in the state."""
+        self._disks: dict[Disk, ByRow] = {}
         self._claims: dict[str, int] = {}
         self._present: dict[int, CountColumn] = {}
         self._owners: dict[tuple[int, str], CountColumn] = {}
@@ -73,42 +78,68 @@ class PodCounts:
         """Whether some pod uses a claim."""
         return sum(self._volumes.holders.get(claim, {}).values()) + self._claims.get(claim, 0) > 0
 
-    def free_slots(self, driver: str, names: Mapping[str, int], size: int) -> IntColumn | None:
+    def free_slots(self, driver: str, size: int) -> IntColumn | None:
         """By node, how many more volumes of a driver can be attached; None if no node has a limit."""
-        limits = self._volumes.limits.get(driver)
-        if not limits:
-            return None
-        used, more = self._volumes.attached.get(driver, {}), self._attached.get(driver, {})
-        slots = np.full(size, NO_LIMIT, dtype=np.int64)
-        for name, limit in limits.items():
-            row = names.get(name, size)
-            if row < size:
-                slots[row] = limit - used.get(row, 0) - more.get(row, 0)
-        return slots
+        if driver not in self._slots:
+            slots = self._volumes.slots(driver, self._nodes.rows, size, self._nodes.reshaped.end)
+            self._slots[driver] = None if slots is None else slots.copy()
+        return self._slots[driver]
 
-    def _move_volumes(self, volumes: VolumeRequests, row: int, by: int) -> None:
-        self.changes += 1
+    def has_limit(self, driver: str) -> bool:
+        """Whether some node says how many volumes of a driver can be attached."""
+        return driver in self._volumes.limits
+
+    def has_attached(self, volume: str, size: int) -> BoolColumn:
+        """Where a volume that several pods use is attached already."""
+        here = np.zeros(size, dtype=np.bool_)
+        known, more = self._volumes.users.get(volume, {}), self._users.get(volume, {})
+        for row in known.keys() | more.keys():
+            here[row] = known.get(row, 0) + more.get(row, 0) > 0
+        return here
+
+    def blocks_disk(self, disk: Disk, size: int) -> BoolColumn:
+        """Where a disk is in use in a way that excludes another user: all of them may only read it."""
+        name, reads_only = disk
+        blocked = np.zeros(size, dtype=np.bool_)
+        for other in ((name, False),) if reads_only else ((name, False), (name, True)):
+            known, more = self._volumes.disks.get(other, {}), self._disks.get(other, {})
+            for row in known.keys() | more.keys():
+                blocked[row] |= known.get(row, 0) + more.get(row, 0) > 0
+        return blocked
+
+    def _move_volumes(self, volumes: VolumeRequests, row: int, by: int, size: int) -> None:
         for driver, count in volumes.attached:
-            rows = self._attached.setdefault(driver, {})
-            rows[row] = rows.get(row, 0) + by * count
+            self._attach(driver, row, by * count, size)
+        for volume, driver in volumes.shared:
+            more = add(self._users, volume, row, by)
+            if self._volumes.users.get(volume, {}).get(row, 0) + more == (1 if by > 0 else 0):
+                self._attach(driver, row, by, size)
         for claim in volumes.exclusive:
+            self.changes += 1
             self._claims[claim] = self._claims.get(claim, 0) + by
+        for disk in volumes.disks:
+            add(self._disks, disk, row, by)
+
+    def _attach(self, driver: str, row: int, by: int, size: int) -> None:
+        slots = self.free_slots(driver, size)
+        if slots is not None and row < size:
+            slots[row] -= by
 
     def place(self, shape: Shape, rows: IntColumn, size: int, by: int) -> None:
         """Tasks of a shape were put on these rows (by 1) or taken off (by -1)."""
         for row in rows if shape.ports else ():
             self._move_ports(int(row), shape.ports, by)
-        if shape.volumes.exclusive or shape.volumes.attached:
+        if shape.volumes.is_counted:
             for row in rows.tolist():
-                self._move_volumes(shape.volumes, row, by)
+                self._move_volumes(shape.volumes, row, by, size)
         self._count(shape.matched, shape, rows, size, by)
 
     def displace(self, task: Task, size: int, by: int) -> None:
         """A pod that the state has on its node is gone (by -1) or back (by 1); its own matches count."""
         if task.shape.ports:
             self._move_ports(task.node, task.shape.ports, by)
-        if task.shape.volumes.exclusive or task.shape.volumes.attached:
-            self._move_volumes(task.shape.volumes, task.node, by)
+        if task.shape.volumes.is_counted:
+            self._move_volumes(task.shape.volumes, task.node, by, size)
         if task.matched or task.shape.anti_affinity:
             self._count(task.matched, task.shape, np.array([task.node]), size, by)
 

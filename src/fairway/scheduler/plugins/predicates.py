@@ -19,6 +19,7 @@ from fairway.scheduler.framework.view import SessionView
 from fairway.scheduler.placement import matching, pod_rules
 from fairway.scheduler.placement.node_view import NodeView
 from fairway.scheduler.plugins import volume_rules
+from fairway.scheduler.volumes.assignments import VolumeAssignments
 from fairway.state.shapes import Shape, ports_clash
 
 _CORDON = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
@@ -49,24 +50,25 @@ class Predicates:
             if required is not None:
                 yield Check(nodes.picked(required), texts.NODE_AFFINITY_TEXT)
         yield from self._taints(shape, nodes)
-        for selector in shape.volumes.selectors:
-            yield Check(nodes.picked(matching.any_term_column(selector, nodes.snapshot)), texts.VOLUME_TEXT)
+        if shape.volumes.selectors or shape.volumes.zones:
+            yield from volume_rules.static_checks(shape, nodes)
 
     def feasible(self, shape: Shape, nodes: NodeView) -> Iterable[Check]:
-        return self._pod_checks(shape, nodes) if shape.ports or shape.has_pod_rules else ()
+        return self._pod_checks(shape, nodes) if shape.ports or shape.has_pod_rules or shape.has_volumes else ()
 
     def _pod_checks(self, shape: Shape, nodes: NodeView) -> Iterable[Check]:
         if shape.ports:
             yield Check(self._ports_free(shape, nodes), texts.PORTS_TEXT)
+        if shape.has_volumes:
+            yield from volume_rules.checks(shape, nodes, self._volumes)
         if shape.has_pod_rules:
-            yield from volume_rules.checks(shape, nodes)
             yield from pod_rules.checks(shape, nodes)
 
     def limit(self, shape: Shape, nodes: NodeView) -> IntColumn | None:
         """Pods that want one port, or that keep off their like on a node, go one to a node."""
         if shape.ports:
             return np.ones(nodes.size, dtype=np.int64)
-        attachable = volume_rules.limit(shape, nodes) if shape.volumes.attached else None
+        attachable = volume_rules.limit(shape, nodes, self._volumes) if shape.has_volumes else None
         alone = pod_rules.one_per_node(shape, nodes.snapshot) if shape.rules.anti_affinity else None
         if alone is None:
             return attachable
@@ -74,10 +76,16 @@ class Predicates:
         return apart if attachable is None else np.minimum(apart, attachable)
 
     def looks_around(self, shape: Shape) -> bool:
-        if not shape.has_pod_rules:
-            return False
+        session = self._session
+        assert session is not None
+        if shape.has_volumes and volume_rules.looks_around(shape, session.pods, session.volumes):
+            return True
+        return shape.has_pod_rules and pod_rules.looks_around(shape, session.snapshot)
+
+    @property
+    def _volumes(self) -> VolumeAssignments:
         assert self._session is not None
-        return bool(shape.volumes.exclusive) or pod_rules.looks_around(shape, self._session.snapshot)
+        return self._session.volumes
 
     def _taints(self, shape: Shape, nodes: NodeView) -> Iterable[Check]:
         """One check per taint that somewhere is the first not tolerated, so that it can be named."""

@@ -30,6 +30,7 @@ from fairway.scheduler.report.standings import (
     NO_CHOICES,
     Standings,
     choices,
+    chosen_volumes,
     class_standings,
     given,
     statuses,
@@ -129,12 +130,16 @@ def make_plan(session: Session, *, reasons: bool) -> Plan:
         plan_reservations(session)
     names = session.nodes.snapshot.names
     chunks = [(tasks, [names[row] for row in rows]) for _, tasks, rows in bindings_by_rank(session)]
+    volumes_of = chosen_volumes(session, chunks)
     devices_of = given(session.nodes.devices, session.decisions) if session.nodes.devices.ledger.enabled else {}
 
     def binding(task: Task, node: str) -> Binding:
         found = devices_of.get(task)
         devices, annotations = NO_CHOICES if found is None else choices(*found)
-        return Binding(pod=task.key, node=node, devices=devices, annotations=annotations, job=task.job.key)
+        volumes = volumes_of.get(task, ())
+        return Binding(
+            pod=task.key, node=node, devices=devices, annotations=annotations, job=task.job.key, volumes=volumes
+        )
 
     def bindings() -> list[Binding]:
         return [binding(task, node) for tasks, nodes in chunks for task, node in zip(tasks, nodes, strict=True)]

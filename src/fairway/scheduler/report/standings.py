@@ -10,7 +10,7 @@ What a plan changes in the EvictionRecords of jobs: stops, restarts, and records
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from typing import NamedTuple
 
@@ -45,12 +45,15 @@ from fairway.scheduler.plan import (
     QueueStatus,
     Status,
     StopEntry,
+    VolumeChoice,
 )
 from fairway.scheduler.report.waiting_jobs import Row, WaitingJobs
+from fairway.scheduler.volumes.assignments import ChosenVolume
 from fairway.state.cluster import ClusterState
 from fairway.state.eviction_records import JobIdentity, RecordKey, StopRecord, identity_of, is_forgotten
 from fairway.state.jobs import READY, Job, Task, TaskState
 from fairway.state.queues import Amounts
+from fairway.state.shapes import Shape
 from fairway.state.tables import PODS
 
 
@@ -170,6 +173,30 @@ def given(
                 devices.check_served(task)
                 if row in nodes:
                     found[task] = (nodes[row], devices.of(task))
+    return found
+
+
+def chosen_volumes(
+    session: Session, chunks: Sequence[tuple[list[Task], list[str]]]
+) -> dict[Task, tuple[VolumeChoice, ...]]:
+    """What the unbound claims of every bound task get. Volumes were chosen for a place; which of several like tasks has
+    it is settled by rank afterwards.
+    """
+    names, by_place = session.nodes.snapshot.names, dict[tuple[Shape, str], list[tuple[ChosenVolume, ...]]]()
+    for _, tasks, rows in session.decisions.bindings:
+        for task, row in zip(tasks, rows, strict=True) if tasks and tasks[0].shape.volumes.unbound else ():
+            place = task.shape, names[row]
+            by_place.setdefault(place, []).append(session.nodes.volumes.of(task))
+    found: dict[Task, tuple[VolumeChoice, ...]] = {}
+    for tasks, nodes in chunks if by_place else ():
+        for task, node in zip(tasks, nodes, strict=True):
+            if task.shape.volumes.unbound:
+                claims = session.state.volumes.unbound(task.source)
+                given = by_place[task.shape, node].pop(0)
+                found[task] = tuple(
+                    VolumeChoice(claim, choice.volume, "" if choice.volume else node)
+                    for claim, choice in zip(claims, given, strict=True)
+                )
     return found
 
 

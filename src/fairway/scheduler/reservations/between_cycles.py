@@ -316,7 +316,8 @@ def _is_as_before(session: Session, reservation: TaskReservation) -> bool:
         and reservation.planned_start is None
         and record is not None
         and record.since == reservation.since
-        and not (shape.has_pod_rules or shape.ports or shape.best_effort or session.nodes.devices.uses_devices(shape))
+        and not (shape.has_pod_rules or shape.has_volumes or shape.ports or shape.best_effort)
+        and not session.nodes.devices.uses_devices(shape)
     )
 
 

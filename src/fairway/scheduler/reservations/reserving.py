@@ -401,7 +401,7 @@ class _Search:
         return room & predicates(self._session, shape) if self._session.nodes.devices.uses_devices(shape) else room
 
     def _predicates(self, shape: Shape) -> BoolColumn:
-        if shape.has_pod_rules or shape.ports:
+        if shape.has_pod_rules or shape.has_volumes or shape.ports:
             return predicates(self._session, shape, but=Reason.DEVICE_UNAVAILABLE)
         if shape not in self._feasible:
             self._feasible[shape] = predicates(self._session, shape, but=Reason.DEVICE_UNAVAILABLE)

@@ -40,7 +40,7 @@ class PodIntake:
         self._groups = groups
         self._traits = reader.TraitReader()
         self._with_volumes: dict[str, Pod] = {}
-        self._claim_users: dict[str, dict[str, None]] = {}
+        """Pods that use claims, and have not ended."""
 
     @cached_property
     def _claiming(self) -> ClaimingPods:
@@ -50,7 +50,7 @@ class PodIntake:
 
     def upsert(self, pod: Pod) -> None:
         """What can be wrong with a pod is found while it is drafted, before anything is changed."""
-        key, nodes = reader.key_of(pod), self._state.nodes
+        key = reader.key_of(pod)
         state = reader.observed_state(pod)
         known = self._state.tasks.get(key)
         if known is not None and state in _IN_PLACE and not known.job.held and _moved_only(known, pod, state):
@@ -58,6 +58,12 @@ class PodIntake:
             return
         draft = self._shaper.draft(pod)
         self._forget(key)
+        self._take(key, pod, state, draft)
+        if pod.spec.volumes or key in self._with_volumes:
+            self._note_volumes(key, pod)
+
+    def _take(self, key: str, pod: Pod, state: TaskState | None, draft: ShapeDraft) -> None:
+        nodes = self._state.nodes
         if self._is_foreign(pod):
             if pod.spec.node_name and state not in FINISHED:
                 self._enter_foreign(key, pod, draft)
@@ -81,7 +87,6 @@ class PodIntake:
             self._ledger.enter(task, state, NOWHERE)
         else:
             self._ledger.enter(task, state, NOWHERE)
-        self._note_volumes(key, pod)
         if pod.spec.resource_claims and state is TaskState.PENDING:
             self._claiming.note(key, pod)
 
@@ -109,6 +114,8 @@ class PodIntake:
         if known is not None and known.state not in FINISHED and pod.status.phase == "Succeeded":
             self._learn(belonging(pod)[0], pod)
         self._forget(key)
+        if key in self._with_volumes:
+            self._note_volumes(key, pod)
 
     def forget_traits(self) -> None:
         self._traits.clear()
@@ -180,7 +187,6 @@ class PodIntake:
         foreign = state.foreign.pop(key, None)
         if foreign is not None:
             self._place_foreign(foreign, -1)
-            self._forget_volumes(key)
         task = state.tasks.get(key)
         if task is None:
             return
@@ -194,7 +200,6 @@ class PodIntake:
             state.indexed_pods -= task.hints.indexed
         state.terms.leave(task)
         self._shaper.release(task.shape)
-        self._forget_volumes(key)
         self._claiming.forget(key)
         state.nominations.pop(key, None)
         state.gates.pop(key, None)
@@ -224,7 +229,6 @@ class PodIntake:
         task.become(TaskState.RUNNING if state is None else state)
         task.node = self._state.nodes.row(pod.spec.node_name)
         self._place_foreign(task, 1)
-        self._note_volumes(key, pod)
 
     def _place_foreign(self, task: Task, by: int) -> None:
         nodes = self._state.nodes
@@ -280,24 +284,24 @@ class PodIntake:
         if claims is None:
             concerned = list(self._with_volumes)
         else:
-            concerned = sorted({key for claim in claims for key in self._claim_users.get(claim, ())})
+            concerned = sorted({key for claim in claims for key in self._state.volumes.pods_with(claim)})
         for key in concerned:
-            self._read_again(self._with_volumes[key])
+            if key in self._with_volumes:
+                self._read_again(self._with_volumes[key])
 
     def _note_volumes(self, key: str, pod: Pod) -> None:
-        claims = claims_of(pod) if pod.spec.volumes else ()
-        for claim in claims:
-            self._claim_users.setdefault(claim, {})[key] = None
-        if claims:
+        """Which claims a pod uses. What pods share has a name in their shapes: the other users of a claim are read
+        again when it becomes shared, or is no longer.
+        """
+        volumes, before = self._state.volumes, self._with_volumes.pop(key, None)
+        old = set(claims_of(before)) if before is not None else set()
+        task = self._state.tasks.get(key) or self._state.foreign.get(key)
+        new = claims_of(pod) if task is not None and task.state not in FINISHED else []
+        if new:
             self._with_volumes[key] = pod
-
-    def _forget_volumes(self, key: str) -> None:
-        pod = self._with_volumes.pop(key, None)
-        for claim in claims_of(pod) if pod is not None else ():
-            users = self._claim_users.get(claim, {})
-            users.pop(key, None)
-            if not users:
-                self._claim_users.pop(claim, None)
+        concerned = volumes.leave(key, old.difference(new)) | volumes.enter(key, [c for c in new if c not in old])
+        for other in sorted(concerned):
+            self._read_again(self._with_volumes[other])
 
     def hold_changed(self, job: Job) -> None:
         """The job's group holds its pods now, or no longer does."""
