@@ -19,10 +19,10 @@ from tests.oracles.easy_pool import simulate_pool
 
 from experiments import e1, e3, e4, engine, starvation
 from experiments.expectation import Expectation, at_most, exactly, expectations_table
+from fairway.app.view.run_report import comparison_view, duration_text, percent_text
+from fairway.cli.report_table import comparison_tables
 from fairway.errors import InputError
 from fairway.sim.metrics import Metrics
-from fairway.sim.report.comparison import comparison_tables
-from fairway.sim.report.svg import clear_time, percent
 from fairway.sim.traces import GPU
 
 console = Console(width=120)
@@ -128,26 +128,26 @@ def print_e4(_: Options) -> list[Expectation]:
     table = Table("E4", *(result.policy for result in found), title=title)
     measures: list[tuple[str, Callable[[Metrics], str]]] = [
         ("jobs finished", lambda m: f"{m.finished}"),
-        ("wait, mean", lambda m: clear_time(m.wait.mean)),
-        ("wait, median", lambda m: clear_time(m.wait.p50)),
-        ("wait, 95 %", lambda m: clear_time(m.wait.p95)),
-        ("wait, 99 %", lambda m: clear_time(m.wait.p99)),
-        ("wait, longest", lambda m: f"{clear_time(m.wait.max)} ({_who(m)})"),
+        ("wait, mean", lambda m: duration_text(m.wait.mean)),
+        ("wait, median", lambda m: duration_text(m.wait.p50)),
+        ("wait, 95 %", lambda m: duration_text(m.wait.p95)),
+        ("wait, 99 %", lambda m: duration_text(m.wait.p99)),
+        ("wait, longest", lambda m: f"{duration_text(m.wait.max)} ({_who(m)})"),
         ("bounded slowdown, mean", lambda m: f"{m.wait.slowdown_mean:.2f}"),
         ("bounded slowdown, 99 %", lambda m: f"{m.wait.slowdown_p99:.1f}"),
-        ("GPUs in use, to the last end", lambda m: percent(m.utilisation[GPU].to_last_end)),
-        ("GPUs in use, to the last submission", lambda m: percent(m.utilisation[GPU].to_last_submit)),
-        ("makespan", lambda m: clear_time(m.makespan)),
+        ("GPUs in use, to the last end", lambda m: percent_text(m.utilisation[GPU].to_last_end)),
+        ("GPUs in use, to the last submission", lambda m: percent_text(m.utilisation[GPU].to_last_submit)),
+        ("makespan", lambda m: duration_text(m.makespan)),
         ("share deviation, mean", lambda m: f"{m.deviation_mean:.4f}"),
         ("share deviation, 99 %", lambda m: f"{m.deviation_p99:.4f}"),
-        ("longest below its share", lambda m: f"{clear_time(m.starvation.namespace_longest)}"),
-        ("idle while jobs wait", lambda m: percent(m.fragmentation)),
+        ("longest below its share", lambda m: f"{duration_text(m.starvation.namespace_longest)}"),
+        ("idle while jobs wait", lambda m: percent_text(m.fragmentation)),
     ]
     for name, measure in measures:
         table.add_row(name, *(measure(result.metrics) for result in found))
     for tenant in sorted(found[0].metrics.by_namespace):
         waits = [result.metrics.by_namespace[tenant] for result in found]
-        table.add_row(f"mean wait of {tenant}, {waits[0].jobs} jobs", *(clear_time(wait.mean) for wait in waits))
+        table.add_row(f"mean wait of {tenant}, {waits[0].jobs} jobs", *(duration_text(wait.mean) for wait in waits))
     table.add_row("GPUs requested on average", *(f"{result.requested:.0f}" for result in found))
     console.print(table)
     first, fair = (result.metrics for result in found)
@@ -173,7 +173,7 @@ def _who(metrics: Metrics) -> str:
 
 def print_starvation(_: Options) -> list[Expectation]:
     comparison, reports = starvation.compared()
-    for part in comparison_tables(comparison):
+    for part in comparison_tables(comparison_view(comparison)):
         console.print(part)
     starvation.PICTURE.parent.mkdir(parents=True, exist_ok=True)
     starvation.PICTURE.write_text(starvation.picture(reports))

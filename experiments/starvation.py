@@ -6,14 +6,14 @@ python -m experiments starvation            writes docs/images/big-gang.svg
 from __future__ import annotations
 
 from collections.abc import Sequence
+from html import escape
 from pathlib import Path
 
 from experiments.gang_bound import mean_wait, small_jobs
+from experiments.plot import WIDTH, PlotFrame, area, axes
 from fairway.clock import SECOND, Micros
 from fairway.sim.parallel import RunTask, run_all, run_task
-from fairway.sim.report import RunReport, svg
-from fairway.sim.report.compare import RunComparison, compare
-from fairway.sim.report.svg import PlotFrame
+from fairway.sim.report import RunComparison, RunReport, compare
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "examples" / "scenarios"
@@ -79,8 +79,8 @@ def picture(reports: Sequence[RunReport]) -> str:
     parts = []
     for index, (title, report) in enumerate(zip(TITLES, reports, strict=True)):
         top = index * (height + gap)
-        parts.append(f'<text class="title" x="52" y="{top + 18}">{svg.escape(title)}</text>')
-        parts.append(f'<svg y="{top + 24}" width="{svg.WIDTH}" height="{height}">{_panel(report, end, height)}</svg>')
+        parts.append(f'<text class="title" x="52" y="{top + 18}">{escape(title)}</text>')
+        parts.append(f'<svg y="{top + 24}" width="{WIDTH}" height="{height}">{_panel(report, end, height)}</svg>')
     bottom = len(reports) * (height + gap)
     legend = "".join(
         f'<rect class="c{index}" x="{52 + 150 * index}" y="{bottom + 2}" width="10" height="10"/>'
@@ -88,7 +88,7 @@ def picture(reports: Sequence[RunReport]) -> str:
         for index, name in enumerate(("the gang", "the small jobs"))
     )
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {svg.WIDTH} {bottom + 20}"><style>{_STYLE}</style>'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {bottom + 20}"><style>{_STYLE}</style>'
         f"{''.join(parts)}{legend}</svg>\n"
     )
 
@@ -98,6 +98,6 @@ def _panel(report: RunReport, end: float, height: int) -> str:
     low, body = [0.0] * len(charts.times), []
     for index, queue in enumerate(("gangs", "stream")):
         high = [a + b for a, b in zip(low, charts.queues[queue], strict=True)]
-        body.append(svg.area(frame, charts.times, low, high, f"area c{index}"))
+        body.append(area(frame, charts.times, low, high, f"area c{index}"))
         low = high
-    return svg.axes(frame, as_percent=True) + "".join(body)
+    return axes(frame) + "".join(body)

@@ -9,6 +9,7 @@ wait forever.
 """
 
 import signal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from hypothesis import HealthCheck, settings
 pytest.register_assert_rewrite("support")
 
 from support.effort import COUNT, FUZZ, LONG, SEED, examples  # noqa: E402  after its asserts are to be rewritten
+from support.reports import write_page  # noqa: E402
 
 common: dict[str, Any] = {
     "deadline": None,
@@ -52,3 +54,11 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     terminalreporter.write_line(
         "or decorate the test with the @reproduce_failure printed above: it runs that one example only"
     )
+
+
+@pytest.fixture
+def built_page(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Reports are written as if the page was built, whether it is or not."""
+    folder = write_page(tmp_path_factory.mktemp("built") / "page")
+    monkeypatch.setattr("fairway.web.report_file.PAGE", folder)
+    return folder

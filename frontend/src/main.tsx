@@ -6,6 +6,8 @@ import { Page } from "./api/use";
 import { Shell } from "./app/shell";
 import { SignIn } from "./app/sign_in";
 import { takeToken } from "./app/token";
+import { embeddedReport } from "./report/data";
+import { ReportPage } from "./report/page";
 import { Empty } from "./ui/basics";
 import "./style/tokens.css";
 import "./style/base.css";
@@ -78,5 +80,15 @@ function Start() {
   );
 }
 
+/** A report carries its data along; everything else is asked of a server. */
+async function begin(root: HTMLElement): Promise<void> {
+  try {
+    const report = await embeddedReport();
+    render(report ? <ReportPage report={report} /> : <Start />, root);
+  } catch (error) {
+    render(<Empty title="This browser cannot read the report">It needs a browser of 2023 or later. {String(error)}</Empty>, root);
+  }
+}
+
 const root = document.getElementById("app");
-if (root) render(<Start />, root);
+if (root) void begin(root);

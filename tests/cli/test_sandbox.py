@@ -19,6 +19,7 @@ from fairway.app.sandbox.engine import Sandbox
 from fairway.app.sandbox.store import Store
 from fairway.app.sandbox.world import demo_scenario
 from fairway.scheduler.paranoid import check
+from support.reports import embedded
 from support.sandboxes import check_lives
 
 Fairway = Callable[..., Any]
@@ -178,6 +179,7 @@ def test_files_of_ones_own_begin_a_sandbox_and_are_not_mixed_into_another(
     assert len(fresh.client.nodes()) == 6
 
 
+@pytest.mark.usefixtures("built_page")
 def test_once_shows_a_job_that_waits_for_its_reservation_and_the_end_of_all(fairway: Fairway, tmp_path: Path) -> None:
     result = fairway("sandbox", "--once", "--out", str(tmp_path))
     assert result.code == 0
@@ -191,9 +193,9 @@ def test_once_shows_a_job_that_waits_for_its_reservation_and_the_end_of_all(fair
     assert f"{jobs} of {jobs}" in end
     assert "2 assertions held" in end
     assert "Failed:" not in end
-    page = (tmp_path / "report.html").read_text()
-    assert "fairway sandbox --once --out" in page
-    assert "Passed: job language/pretrain starts before 1h" in page
+    page = embedded(tmp_path / "report.html")
+    assert page["command"].startswith("fairway sandbox --once --out")
+    assert {"kind": "passed", "text": "job language/pretrain starts before 1h"} in page["runs"][0]["notices"]
 
 
 @pytest.mark.parametrize("wrong", [("--once", "--fresh"), ("--out", "x")])

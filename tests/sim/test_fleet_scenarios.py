@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from support.cli import invoke
+from support.reports import embedded
 
 SCENARIO = """\
 fleet:
@@ -33,6 +34,7 @@ def simulate(folder: Path, text: str) -> tuple[int, str]:
     return result.code, result.err.replace(f"{folder}/", "")
 
 
+@pytest.mark.usefixtures("built_page")
 def test_the_fleet_itself_runs_and_the_report_shows_its_clusters(tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text(SCENARIO)
     shown = invoke(
@@ -43,9 +45,10 @@ def test_the_fleet_itself_runs_and_the_report_shows_its_clusters(tmp_path: Path)
     assert "one 1" in shown.out
     found = json.loads((tmp_path / "out" / "report.json").read_text())
     assert [cluster["name"] for cluster in found["fleet"]["clusters"]] == ["one", "two"]
-    page = (tmp_path / "out" / "report.html").read_text()
-    assert "<h2>Use of clusters</h2>" in page
-    assert "<h2>Teams</h2>" in page
+    fleet = embedded(tmp_path / "out" / "report.html")["runs"][0]["fleet"]
+    assert [series["title"] for series in fleet["use"]] == ["one", "two"]
+    assert [cluster["name"] for cluster in fleet["clusters"]] == ["one", "two"]
+    assert fleet["teams"]
     replayed = invoke("replay", str(tmp_path / "log" / "one"), "--at", "0")
     assert replayed.code == 0, replayed.err
 

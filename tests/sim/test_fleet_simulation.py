@@ -11,9 +11,7 @@ from fairway.api.policy import parse_policy
 from fairway.scheduler.plugins.installed import default_registry
 from fairway.sim.fleet_run import FleetSimulation
 from fairway.sim.metrics import JobOutcome
-from fairway.sim.report import to_json
-from fairway.sim.report.fleet import FleetView
-from fairway.sim.report.model import RunReport
+from fairway.sim.report import FleetView, RunReport, to_json
 from fairway.sim.run import RunOptions
 from fairway.sim.scenario import parse_scenario
 from fairway.state import invariants

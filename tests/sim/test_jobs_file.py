@@ -12,6 +12,7 @@ from fairway.scheduler.plugins.installed import default_registry
 from fairway.sim.policies import policy_text
 from support.cli import invoke
 from support.pages import ROOT
+from support.reports import embedded
 
 EASY = """\
 actions: [enqueue, allocate, {name: backfill, arguments: {mode: easy}}]
@@ -63,13 +64,14 @@ def test_hosts_processors_limits_and_planned_starts_are_there(tmp_path: Path) ->
     assert planned == {"j-0": ("", "", ""), "j-1": ("10.000000", "hard", "kept"), "j-2": ("", "", "")}
 
 
+@pytest.mark.usefixtures("built_page")
 def test_the_report_says_how_many_planned_starts_were_kept(tmp_path: Path) -> None:
     jobs(tmp_path)
     given = ("simulate", str(tmp_path / "s.yaml"), "--policy", str(tmp_path / "p.yaml"))
     assert "planned starts kept" in invoke(*given).out
-    page = (tmp_path / "out" / "report.html").read_text()
-    assert "Planned starts kept" in page
-    assert "Fragmentation" in page
+    run = embedded(tmp_path / "out" / "report.html")["runs"][0]
+    assert "planned starts kept" in {measure["name"] for measure in run["measures"]}
+    assert run["fragmentation"]["title"] == "Fragmentation"
     report = (tmp_path / "out" / "report.json").read_text()
     for key in ("slowdownWeighted", "normalisedWait", "toLastStart", '"planned"', '"fragmentation"', '"jain": null'):
         assert key in report

@@ -87,6 +87,7 @@ def test_what_is_no_folder_is_refused_before_the_run(
     [*((COMMANDS[0], name) for name in ("report.json", "report.html", "speed.json", "jobs.csv")),
      (COMMANDS[1], "policy.json"), (COMMANDS[1], "events.jsonl.gz"), (COMMANDS[2], "diff.html")],
 )  # fmt: skip
+@pytest.mark.usefixtures("built_page")
 def test_a_folder_in_the_place_of_a_file_is_refused(
     command: tuple[str, ...], name: str, scenario: str, tmp_path: Path
 ) -> None:
@@ -98,6 +99,7 @@ def test_a_folder_in_the_place_of_a_file_is_refused(
     assert left(tmp_path / "out") == [name]
 
 
+@pytest.mark.usefixtures("built_page")
 def test_results_of_an_earlier_run_stay_where_a_later_one_fails(scenario: str, tmp_path: Path) -> None:
     assert invoke("simulate", scenario, "--out", str(tmp_path / "out")).code == 0
     before = (tmp_path / "out" / "jobs.csv").read_text()

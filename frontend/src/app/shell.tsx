@@ -1,62 +1,44 @@
-/** The frame around every view: head, navigation, the state of the connection, and the view that the address names. */
+/** The served page: the frame with the state of the connection, and the view that the address names. */
 
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect } from "preact/hooks";
 import { useGet, useLink, usePage } from "../api/use";
 import { count } from "../format/amounts";
 import { clock, dateTime } from "../format/time";
+import { Frame } from "./frame";
 import { linkText } from "./link_state";
 import { Pace } from "./pace";
-import { href, useRoute } from "./route";
+import { useRoute } from "./route";
 import { VIEWS, viewOf } from "./views";
 
 export function Shell() {
   const route = useRoute();
-  const content = useRef<HTMLElement>(null);
   const { session } = usePage();
   const view = viewOf(route.path);
   const place = route.path.join("/");
   useEffect(() => {
-    document.querySelector(".side [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
     document.title = `${[...route.path].reverse().join(" · ") || "Jobs"} – Fairway`;
   }, [place]);
-  const skip = (event: Event): void => {
-    event.preventDefault();
-    content.current?.focus();
-  };
   return (
-    <div class="shell">
-      <a class="skip" href="#main" onClick={skip}>Skip to content</a>
-      <Top />
-      <nav class="side" aria-label="Views">
-        <ul>
-          {VIEWS.filter((one) => one.shown(session.capabilities)).map((one) => (
-            <li key={one.name}>
-              <a href={href([one.name])} aria-current={one === view ? "page" : undefined}>
-                {one.title}
-                <Tally name={one.name} />
-              </a>
-            </li>
-          ))}
-        </ul>
-      </nav>
-      <main id="main" class="content" tabIndex={-1} ref={content}>
-        <LostBanner />
-        <view.view route={route} />
-      </main>
-    </div>
+    <Frame
+      entries={VIEWS.filter((entry) => entry.shown(session.capabilities))}
+      current={view.name}
+      place={place}
+      head={<Head />}
+      tally={(name) => <Tally name={name} />}
+    >
+      <LostBanner />
+      <view.view route={route} />
+    </Frame>
   );
 }
 
-function Top() {
+function Head() {
   const { session } = usePage();
   const link = useLink();
   useSummary();
   return (
-    <header class="top">
-      <a class="brand" href={href(["jobs"])}>
-        <img src="./icon.svg" alt="" /> Fairway
-      </a>
+    <>
       <span class="source">
         {session.title}
         {typeof session.cycle === "number" ? <span class="more"> · cycle {count(session.cycle)}</span> : null}
@@ -65,7 +47,7 @@ function Top() {
       <span class="spring" />
       <time dateTime={link.now} title="Time of what is shown, UTC"><span class="more">{link.now.slice(0, 10)} </span>{clock(link.now)}</time>
       <LinkState />
-    </header>
+    </>
   );
 }
 

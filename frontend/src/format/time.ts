@@ -56,6 +56,13 @@ export function dayMonth(text: string): string {
   return `${Number(text.slice(8, 10))} ${MONTHS[Number(text.slice(5, 7)) - 1] ?? ""}`;
 }
 
+/** The mark of a time axis: 14:05, 14:05:30, or the date at midnight. */
+export function timeMark(stamp: number): string {
+  const text = fromSeconds(stamp);
+  const time = clock(text);
+  return time === "00:00:00" ? dayMonth(text) : time.endsWith(":00") ? time.slice(0, 5) : time;
+}
+
 /** Times inside a sentence as people read them. */
 export function readable(text: string): string {
   return text.replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g, whole);

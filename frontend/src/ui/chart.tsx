@@ -5,7 +5,7 @@ import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import type { Schemas } from "../api/client";
 import { bytes, count, percent, shortName } from "../format/amounts";
-import { clock, dateTime, dayMonth, duration, fromSeconds } from "../format/time";
+import { dateTime, duration, fromSeconds, timeMark } from "../format/time";
 import { themeColour, useSize, useTheme } from "./size";
 
 type Series = Schemas["TimeSeries"];
@@ -25,7 +25,15 @@ export function valueText(unit: Series["unit"], value: number | null | undefined
   return count(value);
 }
 
-export function Chart(props: { series: Series; height?: number; none?: string }) {
+/** What charts side by side have in common, so that they can be compared. */
+export interface ChartScale {
+  readonly from: number;
+  readonly until: number;
+  readonly top: number;
+}
+
+/** With `scale`, values are means over the interval that ends at their time: steps that lead up to it. */
+export function Chart(props: { series: Series; height?: number; none?: string; scale?: ChartScale }) {
   const series = useMemo(() => withShortNames(props.series), [props.series]);
   const [frame, size] = useSize<HTMLDivElement>();
   const [hidden, setHidden] = useState<ReadonlySet<string>>(new Set());
@@ -48,7 +56,7 @@ export function Chart(props: { series: Series; height?: number; none?: string })
         {tabled ? (
           <SeriesTable series={series} />
         ) : (
-          <Plot series={{ ...series, lines }} width={size.width} height={props.height ?? 170} hidden={hidden} />
+          <Plot series={{ ...series, lines }} width={size.width} height={props.height ?? 170} hidden={hidden} scale={props.scale} />
         )}
       </div>
       <figcaption>
@@ -57,7 +65,7 @@ export function Chart(props: { series: Series; height?: number; none?: string })
             <li key={line.name}>
               <button type="button" class="plain line-key" aria-pressed={!hidden.has(line.name)} onClick={() => toggle(line.name)}>
                 <Sample index={index} /> {line.name}
-                <span class="number soft"> {valueText(series.unit, last(line.values))}</span>
+                {props.scale ? null : <span class="number soft"> {valueText(series.unit, last(line.values))}</span>}
               </button>
             </li>
           ))}
@@ -76,7 +84,7 @@ function withShortNames(series: Series): Series {
   return { ...series, lines: series.lines.map((line) => ({ ...line, name: shortName(line.name) })) };
 }
 
-function Plot(props: { series: Series; width: number; height: number; hidden: ReadonlySet<string> }) {
+function Plot(props: { series: Series; width: number; height: number; hidden: ReadonlySet<string>; scale?: ChartScale | undefined }) {
   const target = useRef<HTMLDivElement>(null);
   const theme = useTheme();
   const { series, width, height } = props;
@@ -85,7 +93,7 @@ function Plot(props: { series: Series; width: number; height: number; hidden: Re
   const data = [series.times, ...series.lines.map((line) => line.values)] as uPlot.AlignedData;
   useEffect(() => {
     if (!target.current || !width) return undefined;
-    plot.current = new uPlot(options(series, width, height, props.hidden), data, target.current);
+    plot.current = new uPlot(options(series, width, height, props.hidden, props.scale), data, target.current);
     return () => {
       plot.current?.destroy();
       plot.current = null;
@@ -95,7 +103,7 @@ function Plot(props: { series: Series; width: number; height: number; hidden: Re
   return <div class="plot" ref={target} role="img" aria-label={describe(series)} style={{ minHeight: `${height}px` }} />;
 }
 
-function options(series: Series, width: number, height: number, hidden: ReadonlySet<string>): uPlot.Options {
+function options(series: Series, width: number, height: number, hidden: ReadonlySet<string>, scale?: ChartScale): uPlot.Options {
   const axis = {
     stroke: themeColour("--ink-soft"),
     grid: { stroke: themeColour("--line"), width: 1 },
@@ -109,7 +117,9 @@ function options(series: Series, width: number, height: number, hidden: Readonly
     padding: [8, 28, 0, 0],
     cursor: { y: false, points: { size: 6 } },
     tzDate: (stamp) => uPlot.tzDate(new Date(stamp * 1000), "UTC"),
-    scales: { y: { range: (_, low, high) => [Math.min(0, low ?? 0), (high ?? 0) > 0 ? high * 1.06 : 1] } },
+    scales: scale
+      ? { x: { range: [scale.from, scale.until] }, y: { range: [0, scale.top > 0 ? scale.top * 1.06 : 1] } }
+      : { y: { range: (_, low, high) => [Math.min(0, low ?? 0), (high ?? 0) > 0 ? high * 1.06 : 1] } },
     axes: [{ ...axis, size: 26, values: (_, marks) => marks.map(timeMark) }, { ...axis, size: 62, values: (_, marks) => marks.map((mark) => valueText(series.unit, mark)) }],
     series: [
       {},
@@ -120,21 +130,17 @@ function options(series: Series, width: number, height: number, hidden: Readonly
         width: 1.75,
         dash: DASHES[index % DASHES.length] ?? [],
         points: { show: false },
-        ...(series.unit === "count" && stepped ? { paths: stepped } : {}),
+        ...paths(series, scale),
       })),
     ],
     plugins: [tooltip(series)],
   };
 }
 
-/** Counts keep their value until the next one: steps, not slopes. */
-const stepped = uPlot.paths.stepped?.({ align: 1 });
-
-/** 14:05, or the date at midnight. */
-function timeMark(stamp: number): string {
-  const text = fromSeconds(stamp);
-  const time = clock(text);
-  return time === "00:00:00" ? dayMonth(text) : time.endsWith(":00") ? time.slice(0, 5) : time;
+/** Counts keep their value until the next one, means over an interval fill it: steps, not slopes. */
+function paths(series: Series, scale?: ChartScale): { paths?: uPlot.Series.PathBuilder } {
+  const stepped = scale || series.unit === "count" ? uPlot.paths.stepped?.({ align: scale ? -1 : 1 }) : undefined;
+  return stepped ? { paths: stepped } : {};
 }
 
 /** The values at the pointer, as text beside it. */

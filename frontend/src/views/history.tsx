@@ -3,11 +3,11 @@
 import type { Schemas } from "../api/client";
 import { useGet, useLink } from "../api/use";
 import { useQuery } from "../app/route";
-import { bytes, count, plural } from "../format/amounts";
-import { dateTime, duration, fromSeconds, seconds } from "../format/time";
+import { bytes, plural } from "../format/amounts";
+import { dateTime, fromSeconds, seconds } from "../format/time";
 import { Choice, Empty, Loading, Panel, Problem, View } from "../ui/basics";
-import { Meter } from "../ui/bars";
 import { Chart } from "../ui/chart";
+import { WaitRows } from "../ui/wait_rows";
 
 const SPANS = { all: ["All", 0], hour: ["1 hour", 3600], six: ["6 hours", 21_600], day: ["1 day", 86_400], week: ["7 days", 604_800] } as const;
 type SpanName = keyof typeof SPANS;
@@ -59,30 +59,5 @@ function Kept(props: { kept: Schemas["HistoryRange"] }) {
 }
 
 function Waits(props: { head: string; rows: readonly Schemas["WaitGroup"][] }) {
-  const most = Math.max(1, ...props.rows.map((row) => row.p90));
-  if (props.rows.length === 0) return null;
-  return (
-    <div class="scroll-x waits" tabIndex={0} role="region" aria-label={`Waits by ${props.head.toLowerCase()}`}>
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">{props.head}</th><th scope="col" class="number">Jobs</th><th scope="col" class="number">Median</th>
-            <th scope="col" class="number">Mean</th><th scope="col" class="wide">90% waited at most</th><th scope="col" class="number">Longest</th>
-          </tr>
-        </thead>
-        <tbody>
-          {props.rows.map((row) => (
-            <tr key={row.group}>
-              <th scope="row">{row.group}</th>
-              <td class="number">{count(row.jobs)}</td>
-              <td class="number">{duration(row.median)}</td>
-              <td class="number">{duration(row.mean)}</td>
-              <td><Meter part={row.p90 / most} label="90% waited at most" text={duration(row.p90)} /></td>
-              <td class="number">{duration(row.longest)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
-  );
+  return <WaitRows head={props.head} high="90% waited at most" rows={props.rows.map((row) => ({ ...row, high: row.p90 }))} />;
 }

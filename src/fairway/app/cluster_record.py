@@ -21,7 +21,7 @@ from fairway.app.records import without_free_text, written
 from fairway.clock import Micros
 from fairway.drive.loop import Cycle
 from fairway.scheduler.decide import decide
-from fairway.sim.report.files import OutputFiles
+from fairway.sim.report import OutputFiles
 from fairway.state.cluster import ClusterState, Upserted
 from fairway.state.reader import arrival_order
 

@@ -17,7 +17,7 @@ from fairway.drive import recording
 from fairway.drive.recording import RecordedCycle, Recorder
 from fairway.errors import InputError
 from fairway.sim.policies import policy_text
-from fairway.sim.report.files import OutputFiles
+from fairway.sim.report import OutputFiles
 from fairway.sim.traces.trace_file import read_lines
 
 EVENTS = "events.jsonl.gz"

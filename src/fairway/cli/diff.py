@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from fairway.cli.output import console, echo, output_option, print_structured
+from fairway.cli.output import console, output_option, print_structured
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -74,14 +74,14 @@ def command(
     """
     import msgspec
 
+    from fairway.app.view.run_report import comparison_view, report_view
     from fairway.cli.inputs import folder_to_write
-    from fairway.cli.simulate import origin
+    from fairway.cli.report_table import comparison_tables
+    from fairway.cli.simulate import echo_written, origin
     from fairway.sim.parallel import RunTask, run_all, run_with_waits
     from fairway.sim.policies import policy_text
-    from fairway.sim.report.compare import compare
-    from fairway.sim.report.comparison import comparison_html, comparison_tables
-    from fairway.sim.report.files import OutputFiles
-    from fairway.sim.report.page import page
+    from fairway.sim.report import OutputFiles, compare
+    from fairway.web.report_file import write_page
 
     sides = _sides(scenario, other, policies)
     loaded = sides[0].scenario
@@ -105,16 +105,15 @@ def command(
         print_structured(comparison, output)
     else:
         out = console()
-        for part in comparison_tables(comparison):
+        for part in comparison_tables(comparison_view(comparison)):
             out.print(part)
     if target is not None:
         with OutputFiles(target) as files:
             files.write("diff.json", msgspec.json.format(msgspec.json.encode(comparison), indent=1) + b"\n")
             given = [*(("--policy", name) for name in policies), ("--seeds", seeds), ("--out", folder)]
             made_by = origin("diff", [scenario, *([other] if other else [])], given, [side.policy for side in sides])
-            html = page([reports[0], reports[count]], comparison_html(comparison), made_by)
-            files.write("diff.html", html.encode())
-        echo(f"Written: {target / 'diff.json'}, {target / 'diff.html'}", err=True)
+            write_page(files, "diff.html", report_view([reports[0], reports[count]], comparison, made_by))
+        echo_written(files)
 
 
 def _sides(scenario: str, other: str | None, policies: tuple[str, ...]) -> list[DiffSide]:

@@ -69,24 +69,22 @@ def _print_end(
     from contextlib import ExitStack
 
     from fairway.cli import inputs
-    from fairway.cli.simulate import origin, print_report, run
+    from fairway.cli.simulate import echo_written, origin, print_report, run, write_report
 
     echo("\nThe whole run, to its end (fairway simulate):\n")
     with ExitStack() as stack:
         files = None
         if folder is not None:
-            from fairway.sim.report.files import OutputFiles
+            from fairway.sim.report import OutputFiles
 
             files = stack.enter_context(OutputFiles(inputs.folder_to_write(folder)))
         result = run(scenario, policy, files, seed=None, strict=False, record=None, paranoid=paranoid)
         if files is not None:
-            from fairway.sim.report.write import write_report
-
             given = {"--policy": policy_file, "--out": folder}
-            write_report(files, result.report, result.speed, origin("sandbox", ["--once"], given.items(), [policy]))
+            write_report(files, result, origin("sandbox", ["--once"], given.items(), [policy]))
     print_report(result)
     if files is not None:
-        echo(f"Written: {', '.join(map(str, files.paths))}", err=True)
+        echo_written(files)
         return
     console(err=True).print(
         "\nOn a terminal: fairway sandbox. The report as a page: fairway sandbox --once --out DIR", style="dim"

@@ -13,9 +13,9 @@ from fairway.cli.output import console, echo, output_option, print_json, print_s
 
 if TYPE_CHECKING:
     from fairway.api.policy import Policy
+    from fairway.app.view.run_report import Origin
     from fairway.drive.loop import Listener
-    from fairway.sim.report.files import OutputFiles
-    from fairway.sim.report.page import Origin
+    from fairway.sim.report import OutputFiles
     from fairway.sim.run import Progress, RunResult
     from fairway.sim.scenario import Scenario
 
@@ -75,15 +75,13 @@ def command(
     with ExitStack() as stack:
         files = None
         if folder is not None:
-            from fairway.sim.report.files import OutputFiles
+            from fairway.sim.report import OutputFiles
 
             files = stack.enter_context(OutputFiles(inputs.folder_to_write(folder)))
         result = run(loaded, policy, files, seed, strict, record, paranoid=paranoid)
         if files is not None:
-            from fairway.sim.report.write import write_report
-
             given = {"--policy": policy_file, "--seed": seed, "--estimate": estimate, "--out": folder}
-            write_report(files, result.report, result.speed, origin("simulate", [scenario], given.items(), [policy]))
+            write_report(files, result, origin("simulate", [scenario], given.items(), [policy]))
     if output == "table":
         print_report(result)
     elif output == "json":
@@ -93,7 +91,7 @@ def command(
     else:
         print_structured(result.report, output)
     if files is not None:
-        echo(f"Written: {', '.join(map(str, files.paths))}", err=True)
+        echo_written(files)
     if result.report.partial:
         raise click.Abort
     if check and result.breaches:
@@ -106,15 +104,37 @@ def command(
 def origin(
     command: str, scenarios: Sequence[str], given: Iterable[tuple[str, object]], policies: Sequence[Policy]
 ) -> Origin:
-    """The command as a page tells it, with the policies that were used."""
+    """The command line as the report shows it, with the policies that were used."""
     import shlex
 
+    from fairway.app.view.run_report import Origin
     from fairway.sim.policies import policy_text
-    from fairway.sim.report.page import Origin
 
     options = [str(word) for name, value in given if value is not None for word in (name, value)]
     texts = [(policy.source, policy_text(policy)) for policy in policies]
     return Origin(shlex.join(["fairway", command, *scenarios, *options]), texts)
+
+
+def write_report(files: OutputFiles, result: RunResult, origin: Origin) -> None:
+    """Every file but `jobs.csv`, which is written while the run goes on."""
+    import msgspec
+
+    from fairway.app.view.run_report import report_view
+    from fairway.sim.report import to_json
+    from fairway.web.report_file import write_page
+
+    files.write("report.json", to_json(result.report))
+    files.write("speed.json", msgspec.json.format(msgspec.json.encode(result.speed), indent=1) + b"\n")
+    write_page(files, "report.html", report_view([result.report], origin=origin))
+
+
+def echo_written(files: OutputFiles) -> None:
+    """The names of the files, and why there is no page among them if there is none."""
+    from fairway.web.report_file import NOT_BUILT
+
+    echo(f"Written: {', '.join(map(str, files.paths))}", err=True)
+    if not any(path.suffix == ".html" for path in files.paths):
+        warn(NOT_BUILT)
 
 
 def with_estimate(scenario: Scenario, given: str | None) -> Scenario:
@@ -154,7 +174,7 @@ def run(
     paranoid: bool = False,
 ) -> RunResult:
     from fairway.sim.fleet_run import simulation_of
-    from fairway.sim.report.write import JobsFile
+    from fairway.sim.report import JobsFile
     from fairway.sim.run import RunOptions
 
     with ExitStack() as stack:
@@ -188,10 +208,10 @@ def _logs(stack: ExitStack, folder: str, policy: Policy) -> Callable[[str], List
 
 
 def print_report(result: RunResult) -> None:
-    from fairway.sim.report.table import tables
+    from fairway.cli.report_table import report_tables
 
     out = console()
-    for part in tables(result.report, result.speed):
+    for part in report_tables(result.report, result.speed):
         out.print(part)
     for breach in result.breaches:
         out.print(f"Failed: {breach}", style="red", soft_wrap=True)

@@ -118,8 +118,8 @@ def _row(values: dict[str, Any], reports: Sequence[RunReport]) -> dict[str, Any]
 
 
 def _print(rows: Sequence[dict[str, Any]], settings: list[str]) -> None:
-    from fairway.sim.report.svg import clear_time, percent
-    from fairway.sim.report.table import plain_table
+    from fairway.app.view.run_report import duration_text, percent_text
+    from fairway.cli.report_table import plain_table
 
     columns = (
         "mean wait",
@@ -135,15 +135,15 @@ def _print(rows: Sequence[dict[str, Any]], settings: list[str]) -> None:
     )
     table = plain_table(*(_words(path.partition(".")[2]) for path in settings), *columns)
     for row in rows:
-        times = (clear_time(row[name]) for name in ("waitMean", "waitP95", "waitMax"))
+        times = (duration_text(row[name]) for name in ("waitMean", "waitP95", "waitMax"))
         most = max(row["utilisation"].values(), default=0.0)
         table.add_row(
             *(str(value) for value in row["settings"].values()),
             *times,
             f"{row['slowdown']:.2f}",
-            percent(most),
+            percent_text(most),
             f"{row['deviation']:.4f}",
-            clear_time(row["belowShare"]),
+            duration_text(row["belowShare"]),
             f"{row['evictions']:g}",
             f"{row['mostStops']:g}",
             f"{row['dominantHoursLost']:.3g}",

@@ -10,8 +10,7 @@ from fairway.clock import SECOND, Micros
 from fairway.sim.metrics import JobFacts, JobOutcome, MetricsRecorder
 from fairway.sim.metrics.distribution import Distribution
 from fairway.sim.node_timeline import NodeTimeline
-from fairway.sim.report.charts import usage_series
-from fairway.sim.report.fleet import FleetCluster, FleetTeam, FleetView
+from fairway.sim.report import FleetCluster, FleetTeam, FleetView, usage_series
 from fairway.sim.virtual_cluster import NodePool
 from fairway.sim.virtual_jobs import SimJob
 

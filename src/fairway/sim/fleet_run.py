@@ -22,7 +22,7 @@ from fairway.sim.hub import Hub
 from fairway.sim.limits import MAX_NODES
 from fairway.sim.loop import Rank
 from fairway.sim.metrics import MetricsRecorder, QueueFacts
-from fairway.sim.report.fleet import FleetView
+from fairway.sim.report import FleetView
 from fairway.sim.run import RunOptions, ScenarioRun, Simulation
 from fairway.sim.scenario import Scenario
 from fairway.sim.scenario.model import MemberCluster

@@ -20,7 +20,7 @@ from fairway.errors import InputError
 from fairway.scheduler.plugins.installed import default_registry
 from fairway.sim.fleet_run import simulation_of
 from fairway.sim.metrics import JobOutcome
-from fairway.sim.report.model import RunReport
+from fairway.sim.report import RunReport
 from fairway.sim.run import RunOptions
 from fairway.sim.scenario import parse_scenario
 

@@ -24,9 +24,7 @@ from fairway.sim.metrics import JobOutcome, Metrics, MetricsRecorder, summarize
 from fairway.sim.metrics.distribution import Distribution
 from fairway.sim.node_timeline import NodeTimeline
 from fairway.sim.policies import with_estimate
-from fairway.sim.report.charts import charts_of
-from fairway.sim.report.fleet import FleetView
-from fairway.sim.report.model import RunReport, Speed
+from fairway.sim.report import FleetView, RunReport, Speed, charts_of
 from fairway.sim.scenario import Scenario
 from fairway.sim.scenario.model import ScaledRunTimes
 from fairway.sim.traces import TraceProblems

@@ -31,11 +31,14 @@ from fairway.app.view.models.jobs import JobsPage
 from fairway.app.view.models.moves import EvictionsPage, FeedPage, NodesTimeline, ReservationsPage
 from fairway.app.view.models.nodes import DevicesPage, FitAnswer, NodeDetail, NodesMap
 from fairway.app.view.models.queues import QueuesPage
+from fairway.app.view.models.runs import ReportView
 from fairway.app.view.models.session import ClusterSummary, PaceSetting, SessionInfo
 from fairway.app.view.models.stream import StreamEvent
 from fairway.app.view.models.what_if import WhatIfAnswer, WhatIfRequest
 
 PREFIX = "/api/v1"
+EMBEDDED = (ReportView,)
+"""Models that the page reads from a self-contained file instead of an answer; the document describes them as well."""
 MAX_BYTES = 16 << 20
 """Of any body."""
 

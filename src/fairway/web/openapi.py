@@ -13,7 +13,7 @@ import msgspec
 
 from fairway import __version__
 from fairway.app.view.models.common import ApiProblem
-from fairway.web.contract import OPERATIONS, PREFIX, Operation, QueryParameter
+from fairway.web.contract import EMBEDDED, OPERATIONS, PREFIX, Operation, QueryParameter
 
 REFERENCE = "#/components/schemas/{name}"
 TEXT = """\
@@ -65,7 +65,7 @@ def document(examples: Mapping[str, Any] | None = None) -> dict[str, Any]:
 
 
 def _types() -> list[Any]:
-    found: list[Any] = [ApiProblem]
+    found: list[Any] = [ApiProblem, *EMBEDDED]
     for operation in OPERATIONS:
         for kind in (operation.answer, operation.body):
             if kind is not None and kind not in found:

@@ -13,7 +13,7 @@ from fairway.clock import SECOND
 from fairway.sim.metrics import JobFacts, JobOutcome, MetricsRecorder, summarize
 from fairway.sim.metrics.tenants import fill
 from fairway.sim.node_timeline import NodeTimeline
-from fairway.sim.report.charts import charts_of
+from fairway.sim.report import charts_of
 from sim.metrics.slow_metrics import (
     CAPACITY,
     RESOURCES,

@@ -1,4 +1,7 @@
-"""From a recorder's timeline to the series that are drawn: means between snapshots, few enough to mail."""
+"""Series over time from a recorder's snapshots: means between two of them, few enough that a report can be mailed.
+
+Snapshots hold running sums, so that any of them can be left out and the means over what remains stay exact.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +16,12 @@ from fairway.sim.node_timeline import NodeTimeline, ReservationSpan
 from fairway.sim.report.model import Charts, NamespaceSeries
 
 MAX_NAMESPACES = 12
-MAX_SHOWN = 16
+MAX_RESERVATIONS = 16
 _DIGITS = 5
 
 
 def charts_of(recorder: MetricsRecorder, timeline: NodeTimeline) -> Charts:
-    """The charts of a run that is closed."""
+    """The charts of a finished run."""
     snapshots = _thinned(recorder.timeline.snapshots)
     series = _Series(snapshots, recorder.sum_columns, recorder.stand_columns, recorder.start)
     names = [name for name in recorder.sum_columns if name.startswith("namespace/")]
@@ -45,20 +48,20 @@ def charts_of(recorder: MetricsRecorder, timeline: NodeTimeline) -> Charts:
 
 
 def usage_series(recorder: MetricsRecorder) -> tuple[list[float], dict[str, list[float]]]:
-    """When, and which part of each resource was in use, of a recorder that is closed."""
+    """The times, and the utilisation of each resource, of a finished run."""
     snapshots = _thinned(recorder.timeline.snapshots)
     series = _Series(snapshots, recorder.sum_columns, recorder.stand_columns, recorder.start)
     return series.times, {name: series.part(f"used/{name}", f"capacity/{name}") for name in recorder.resources}
 
 
 def _longest(reservations: Sequence[ReservationSpan]) -> list[ReservationSpan]:
-    """Those that lasted longest, in order of time."""
-    longest = sorted(reservations, key=lambda span: (span.start - span.end, span.start, span.job))[:MAX_SHOWN]
+    """The longest ones, ordered by time."""
+    longest = sorted(reservations, key=lambda span: (span.start - span.end, span.start, span.job))[:MAX_RESERVATIONS]
     return sorted(longest, key=lambda reservation: (reservation.start, reservation.job))
 
 
 def _thinned(snapshots: Sequence[UsageSnapshot]) -> Sequence[UsageSnapshot]:
-    """At most about `WANTED`: sums stay exact, whatever is left out; the last one is always there."""
+    """About `WANTED` snapshots at most, always including the last one."""
     step = -(-len(snapshots) // WANTED)
     kept = list(snapshots[::step])
     return kept if kept[-1] is snapshots[-1] else [*kept, snapshots[-1]]
@@ -77,7 +80,7 @@ class _Series:
         return self._sum(self._snapshots[-1], name)
 
     def mean(self, name: str, unit: int) -> list[float]:
-        """The mean of what was summed up over time, between each two snapshots."""
+        """The mean between consecutive snapshots of an amount that was integrated over time."""
         return [
             round((self._sum(b, name) - self._sum(a, name)) / (b.at - a.at) / unit, _DIGITS)
             for a, b in pairwise(self._snapshots)
@@ -87,12 +90,12 @@ class _Series:
         return [round(part, _DIGITS) for part in self.ratio(name, of)]
 
     def ratio(self, name: str, of: str) -> list[float]:
-        """Between each two snapshots: how much one sum grew, over how much the other did."""
-        found = []
+        """Growth of one sum divided by growth of the other, between consecutive snapshots."""
+        ratios = []
         for a, b in pairwise(self._snapshots):
             whole = self._sum(b, of) - self._sum(a, of)
-            found.append((self._sum(b, name) - self._sum(a, name)) / whole if whole else 0.0)
-        return found
+            ratios.append((self._sum(b, name) - self._sum(a, name)) / whole if whole else 0.0)
+        return ratios
 
     def growth(self, name: str) -> list[float]:
         return [self._sum(b, name) - self._sum(a, name) for a, b in pairwise(self._snapshots)]

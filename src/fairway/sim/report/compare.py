@@ -1,7 +1,7 @@
-"""Two policies, or two fleets, on the same jobs: which jobs gain, which lose, by how much, and how sure that is.
+"""Compare two policies, or two fleets, on the same jobs: which jobs gain, which lose, and by how much.
 
-Runs are paired by seed: both policies see the same arrivals and run times. A difference is the mean over the seeds;
-its interval is where that mean lies with a confidence of 95 % (Student's t over the paired differences).
+Runs are paired by seed: both policies see the same arrivals and run times. A difference is the mean over the seeds,
+with its 95% confidence interval (Student's t over the paired differences).
 """
 
 from __future__ import annotations
@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import sqrt
 from statistics import mean, stdev
+from typing import Literal
 
 import msgspec
 
 from fairway.sim.metrics import SIZE_CLASSES, Metrics, WaitMetrics
-from fairway.sim.report.fleet import FleetView
-from fairway.sim.report.model import RunReport
+from fairway.sim.report.model import FleetView, RunReport
 
 _T95 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131)
 _T95_FAR = 1.96
 
 
 class Difference(msgspec.Struct, frozen=True, rename="camel"):
-    """A measure under both policies. `lower_is_better` is None where neither is."""
+    """A measure under both policies. `lower_is_better` is None where neither direction is better."""
 
     name: str
     unit: str
@@ -30,13 +30,13 @@ class Difference(msgspec.Struct, frozen=True, rename="camel"):
     change: float
     """second - first."""
     margin: float
-    """The change is within this of what is shown, with a confidence of 95 %; 0 where there is one run only."""
+    """Half the 95% confidence interval of the change; 0 for a single seed."""
     lower_is_better: bool | None
     jobs: int = 0
 
     @property
-    def verdict(self) -> str:
-        """`better`, `worse`, or nothing where the change is not certain."""
+    def verdict(self) -> Literal["better", "worse", ""]:
+        """Empty where the change is zero or within the margin."""
         if self.lower_is_better is None or self.change == 0 or abs(self.change) <= self.margin:
             return ""
         return "better" if (self.change < 0) == self.lower_is_better else "worse"
@@ -49,30 +49,30 @@ class RunComparison(msgspec.Struct, frozen=True, rename="camel"):
     seeds: Sequence[int]
     overall: Sequence[Difference]
     queues: Sequence[Difference]
-    """Mean wait of the jobs of each queue; likewise below."""
+    """Mean wait of each queue's jobs. The next two have it by namespace and by size."""
     namespaces: Sequence[Difference]
     sizes: Sequence[Difference]
     gaining: Sequence[Difference] = ()
-    """Waits of the jobs that wait less under the second policy, the largest change first."""
+    """The first jobs that wait less under the second policy, the largest change first."""
     gaining_jobs: int = 0
-    """How many there are; `gaining` has the first of them. Likewise below."""
+    """Number of all such jobs."""
     losing: Sequence[Difference] = ()
     losing_jobs: int = 0
     clusters: Sequence[Difference] = ()
-    """Of fleets."""
+    """Measures of a fleet: moves, jobs without a cluster, utilisation of each cluster."""
 
 
-MOST_JOBS = 10
-"""Jobs that gain, and jobs that lose, that are listed."""
+MAX_JOBS = 10
+"""Listed jobs that gain, and listed jobs that lose."""
 
 Waits = Sequence[Mapping[str, float]]
-"""Of each run, by job."""
+"""For each run, waits in seconds by job."""
 
 
 def compare(
     first: Sequence[RunReport], second: Sequence[RunReport], waits: tuple[Waits, Waits] = ((), ())
 ) -> RunComparison:
-    """Reports of the same seeds under two policies, and what each job waited."""
+    """Compare reports of the same seeds under two policies. `waits` adds the jobs that gain and lose."""
     jobs = _jobs(*waits)
     gaining = sorted((job for job in jobs if job.change < 0), key=lambda job: (job.change, job.name))
     losing = sorted((job for job in jobs if job.change > 0), key=lambda job: (-job.change, job.name))
@@ -89,15 +89,15 @@ def compare(
         namespaces=_groups(a, b, lambda metrics: metrics.by_namespace),
         sizes=sizes,
         clusters=_fleets(first, second),
-        gaining=gaining[:MOST_JOBS],
+        gaining=gaining[:MAX_JOBS],
         gaining_jobs=len(gaining),
-        losing=losing[:MOST_JOBS],
+        losing=losing[:MAX_JOBS],
         losing_jobs=len(losing),
     )
 
 
 def _jobs(a: Waits, b: Waits) -> list[Difference]:
-    """The mean wait of each job that finished in every run."""
+    """Mean wait of each job that finished in every run."""
     if not a:
         return []
     names = set.intersection(*(set(waits) for waits in (*a, *b)))
@@ -108,7 +108,7 @@ def _jobs(a: Waits, b: Waits) -> list[Difference]:
 
 
 def _overall(a: Sequence[Metrics], b: Sequence[Metrics], *, same_size: bool) -> Iterator[Difference]:
-    """Where one of them has more nodes, that more of the other is in use is no merit of it."""
+    """Utilisation has no better direction where the clusters differ in size: the smaller is fuller with equal work."""
     measures: list[tuple[str, str, bool | None, Callable[[Metrics], float]]] = [
         ("wait, mean", "s", True, lambda m: m.wait.mean),
         ("wait, 95 %", "s", True, lambda m: m.wait.p95),
@@ -135,47 +135,47 @@ def _overall(a: Sequence[Metrics], b: Sequence[Metrics], *, same_size: bool) -> 
 
 
 def _use(metrics: Metrics, resource: str) -> float:
-    """Nothing of what a cluster does not have is in use."""
-    found = metrics.utilisation.get(resource)
-    return 0.0 if found is None else found.to_last_end
+    """Zero for a resource that the cluster does not have."""
+    use = metrics.utilisation.get(resource)
+    return 0.0 if use is None else use.to_last_end
 
 
 def _fleets(first: Sequence[RunReport], second: Sequence[RunReport]) -> list[Difference]:
-    """Of fleets: moves, jobs without a cluster, and the use of each cluster. One that only one of them has counts as
-    unused in the other.
+    """Moves, jobs without a cluster, and utilisation of each cluster; a cluster that only one fleet has counts as
+    unused in the other. Empty unless all runs are of fleets.
     """
-    a, b = ([one.fleet for one in reports if isinstance(one.fleet, FleetView)] for reports in (first, second))
+    a, b = ([report.fleet for report in reports if isinstance(report.fleet, FleetView)] for reports in (first, second))
     if len(a) < len(first) or len(b) < len(second):
         return []
-    found = [
+    rows = [
         _difference("moves", "", True, [float(v.moves) for v in a], [float(v.moves) for v in b]),
         _difference("jobs without a cluster", "", True, [float(v.unplaced) for v in a], [float(v.unplaced) for v in b]),
     ]
     for cluster, resource in dict.fromkeys(
-        (one.name, name) for view in (a[0], b[0]) for one in view.clusters for name in one.utilisation
+        (member.name, name) for view in (a[0], b[0]) for member in view.clusters for name in member.utilisation
     ):
         uses = [[_cluster_use(view, cluster, resource) for view in views] for views in (a, b)]
-        found.append(_difference(f"{cluster}: {resource} in use", "%", None, *uses))
-    return found
+        rows.append(_difference(f"{cluster}: {resource} in use", "%", None, *uses))
+    return rows
 
 
 def _cluster_use(view: FleetView, cluster: str, resource: str) -> float:
-    return next((one.utilisation.get(resource, 0.0) for one in view.clusters if one.name == cluster), 0.0)
+    return next((member.utilisation.get(resource, 0.0) for member in view.clusters if member.name == cluster), 0.0)
 
 
 def _groups(
     a: Sequence[Metrics], b: Sequence[Metrics], groups: Callable[[Metrics], Mapping[str, WaitMetrics]]
 ) -> list[Difference]:
-    """Mean waits of those groups that finished jobs in every run, the largest change first."""
+    """Mean wait of each group that finished jobs in every run, the largest change first."""
     names = set.intersection(*({n for n, g in groups(m).items() if g.jobs} for m in (*a, *b)))
-    found = [
+    rows = [
         msgspec.structs.replace(
             _difference(name, "s", True, [groups(m)[name].mean for m in a], [groups(m)[name].mean for m in b]),
             jobs=round(mean(groups(m)[name].jobs for m in a)),
         )
         for name in sorted(names)
     ]
-    return sorted(found, key=lambda difference: -abs(difference.change))
+    return sorted(rows, key=lambda difference: -abs(difference.change))
 
 
 def _difference(name: str, unit: str, lower: bool | None, a: Sequence[float], b: Sequence[float]) -> Difference:

@@ -1,6 +1,6 @@
-"""A report as data: everything that the table, the JSON file and the page show, and nothing that a clock measured.
+"""A report as data: everything that the terminal, `report.json` and the page show, and nothing that a clock measured.
 
-The same run gives the same bytes. What the machine needed (seconds, memory) is kept apart, in `Speed`.
+The same run gives the same bytes. The cost of the run on this machine (seconds, memory) is kept apart, in `Speed`.
 """
 
 from __future__ import annotations
@@ -11,39 +11,85 @@ import msgspec
 
 from fairway.sim.metrics import Metrics
 from fairway.sim.node_timeline import Bar, Outage, ReservationSpan
-from fairway.sim.report.fleet import FleetView
 
 
 class NamespaceSeries(msgspec.Struct, frozen=True, rename="camel"):
-    """A namespace over time: what it had, and what it was entitled to."""
+    """A namespace over time: its dominant share, and the share it was entitled to."""
 
     share: Sequence[float]
     entitled: Sequence[float]
 
 
 class Charts(msgspec.Struct, frozen=True, rename="camel"):
-    """Means over the spans that end at `times` (seconds since the start)."""
+    """Means over the intervals that end at `times` (seconds since the start)."""
 
     times: Sequence[float]
     queues: Mapping[str, Sequence[float]]
-    """The dominant share that each queue had."""
+    """Dominant share of each queue."""
     used: Mapping[str, Sequence[float]]
-    """The part of each resource that was in use."""
+    """Utilisation of each resource."""
     namespaces: Mapping[str, NamespaceSeries]
-    """By queue/namespace, those with the most service."""
+    """By queue/namespace, for the namespaces with the most service."""
     more_namespaces: int
     waiting: Sequence[float]
     starving: Sequence[float]
     reserved: Sequence[float]
-    """Nodes that carried a reservation."""
+    """Nodes with a reservation."""
     evictions: Sequence[float]
-    """Evictions in each span."""
+    """Evictions in each interval."""
     fragmentation: Sequence[float]
-    """The idle part of the most used resource while jobs waited; 0 where none did."""
+    """Idle part of the most used resource while jobs were waiting, else 0."""
     bars: Sequence[Bar]
     """Pods on nodes; empty where the run is too large to draw."""
     reservations: Sequence[ReservationSpan]
     outages: Sequence[Outage]
+
+
+class FleetCluster(msgspec.Struct, frozen=True, rename="camel"):
+    """A cluster of a fleet over the run."""
+
+    name: str
+    nodes: int
+    """At the start."""
+    finished: int
+    running: int
+    waiting: int
+    """At the end."""
+    mean_wait: float
+    """Seconds from submission to the fleet until the start, for jobs that finished here."""
+    longest_wait: float
+    moved_in: int
+    """Pending jobs that moved here from another cluster."""
+    moved_out: int
+    evictions: int
+    utilisation: Mapping[str, float]
+    """Utilisation of each resource over the whole run."""
+    times: Sequence[float]
+    used: Sequence[float]
+    """Utilisation of the most used resource: means over the intervals that end at `times`."""
+
+
+class FleetTeam(msgspec.Struct, frozen=True, rename="camel"):
+    """A namespace of a fleet."""
+
+    name: str
+    unplaced_mean: float
+    """Seconds until a cluster was first chosen, averaged over its jobs."""
+    unplaced_longest: float
+    moves: int
+    clusters: Mapping[str, int]
+    """Finished jobs by cluster."""
+
+
+class FleetView(msgspec.Struct, frozen=True, rename="camel"):
+    clusters: Sequence[FleetCluster]
+    teams: Sequence[FleetTeam]
+    moves: int
+    """Moves of pending jobs between clusters."""
+    unplaced: int
+    """Jobs without a cluster at the end."""
+    decisions: int
+    """Placement decisions, including those that changed nothing."""
 
 
 class RunReport(msgspec.Struct, frozen=True, rename="camel"):
@@ -55,23 +101,23 @@ class RunReport(msgspec.Struct, frozen=True, rename="camel"):
     start: str
     end: str
     partial: bool
-    """The run was cut short: what follows is what is known of it."""
+    """The run was interrupted: the report covers the time until then."""
     metrics: Metrics
     charts: Charts
     nodes: int
     order: str = "ends, arrivals, changes, then the scheduler; equals in the order they were planned"
-    """How things at one instant follow each other."""
+    """How simultaneous events are ordered."""
     ties: str = "creation, then namespace/name; nodes by name"
     warnings: Sequence[str] = ()
     breaches: Sequence[str] = ()
     passed: Sequence[str] = ()
     """Assertions that hold."""
     fleet: FleetView | msgspec.UnsetType = msgspec.UNSET
-    """Of a fleet: cluster by cluster."""
+    """Results by cluster, for a fleet."""
 
 
 class Speed(msgspec.Struct, frozen=True, rename="camel"):
-    """What the run cost the machine."""
+    """Cost of the run on this machine."""
 
     seconds: float
     events: int

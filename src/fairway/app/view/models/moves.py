@@ -88,7 +88,8 @@ class FeedPage(PageStruct, frozen=True):
 class TimelineSpan(PageStruct, frozen=True):
     """Pods of one job on one node, from a time to a time."""
 
-    kind: Literal["running", "reserved", "planned"]
+    kind: Literal["running", "reserved", "planned", "evicted", "away"]
+    """evicted ran until its eviction, and away is an outage of the node: both only in reports of simulations."""
     job: str
     queue: str
     pods: int
