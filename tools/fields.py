@@ -14,7 +14,7 @@ from msgspec import inspect
 
 import fairway.state.annotations as names
 from fairway.api.kinds import KINDS, OTHER_FORMS, Kind
-from fairway.api.unknown_fields import field_table, struct_in
+from fairway.api.shape import field_table, struct_in
 from fairway.state.annotations import NOT_HONOURED
 from fairway.state.device_requests import STRATEGY
 

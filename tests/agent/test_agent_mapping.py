@@ -70,20 +70,26 @@ resources:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("resources: 1", "Expected `array`, got `int`"),
-        ("resource: []", "unknown field `resource`"),
-        ("resources: [{kind: x}]", "missing required field `resource`"),
+        ("resources: 1", "map.yaml:3: resources: is the number 1, expected a list"),
+        ("resource: []", "map.yaml:3: resource: is an unknown field, did you mean 'resources'?"),
+        ("resources: [{kind: x}]", "resources[0].resource: is missing, expected a string"),
         ("resources: [{resource: a/b}, {resource: a/b}]", "resource 'a/b' is listed twice"),
         ("resources: [{resource: a/b, attributes: {1x: 2}}]", "'1x' is not a name of an attribute"),
-        ("resources: [{resource: a/b, attributes: {x: 1.5}}]", "got `float`"),
-        ("resources: [{resource: a/b, attributes: {x: [1]}}]", "got `array`"),
+        (
+            "resources: [{resource: a/b, attributes: {x: 1.5}}]",
+            "attributes.x: is the number 1.5, expected",
+        ),
+        ("resources: [{resource: a/b, attributes: {x: [1]}}]", "resources[0].attributes.x: is a list, expected"),
         (
             "resources: [{resource: a/b, attributes: {x: {version: v1}}}]",
             "'v1' is not a version, expected three numbers",
         ),
         ("resources: [{resource: a/b, attributes: {x: ''}}]", "has 0 bytes, expected 1 to 64"),
         ("resources: [{resource: a/b, capacity: {m: 40K}}]", "capacity m: invalid quantity '40K'"),
-        ("resources: [{resource: a/b, devices: [{ids: []}]}]", "Expected `array` of length >= 1"),
+        (
+            "resources: [{resource: a/b, devices: [{ids: []}]}]",
+            "devices[0].ids: has 0 entries, expected at least 1",
+        ),
         ("resources: [{resource: a/b, groups: [{name: A, members: [x]}]}]", "group 'A': expected a name of lower case"),
         ("resources: [{resource: a/b, groups: [{name: a, members: [x, x]}]}]", "group 'a' has a member twice"),
         ("resources: [{resource: a/b, kind: " + "k" * 65 + "}]", "kind has 65 bytes"),

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fairway.agent.mapping import read_mapping
-from fairway.api.configuration_files import MAX_FILE, read_configuration
+from fairway.api.hand_written import MAX_BYTES, read_configuration
 from fairway.errors import InputError
 
 HEAD = "apiVersion: fairway.dev/v1alpha1\nkind: Example\n"
@@ -20,7 +20,7 @@ def said(path: Path) -> str:
 def test_the_fields_without_the_head(tmp_path: Path) -> None:
     path = tmp_path / "f.yaml"
     path.write_text(HEAD + "metadata: {name: x}\na: 1\n")
-    assert read_configuration(path, "fairway.dev/v1alpha1", "Example") == {"a": 1}
+    assert read_configuration(path, "fairway.dev/v1alpha1", "Example").data == {"a": 1}
 
 
 @pytest.mark.parametrize(
@@ -30,8 +30,8 @@ def test_the_fields_without_the_head(tmp_path: Path) -> None:
         (HEAD + "a: [1\n", "f.yaml:"),
         (HEAD + "---\n" + HEAD, "expected one object of kind Example"),
         ("- 1\n", "expected one object of kind Example"),
-        ("apiVersion: v1\nkind: Pod\n", "is Pod of v1, expected Example of fairway.dev/v1alpha1"),
-        (HEAD + "#" * MAX_FILE, f"more than {MAX_FILE} bytes"),
+        ("apiVersion: v1\nkind: Pod\n", "f.yaml:2: is Pod of v1, expected Example of fairway.dev/v1alpha1"),
+        (HEAD + "#" * MAX_BYTES, f"more than {MAX_BYTES} bytes"),
     ],
 )
 def test_what_is_wrong_and_where(tmp_path: Path, text: str, wanted: str) -> None:

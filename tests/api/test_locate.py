@@ -9,8 +9,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairway.api.shape import Path
-from fairway.api.yaml_text import JsonLines, YamlLines
+from fairway.api.text import JsonLines, Path, YamlLines
 
 MARK = "here-it-is"
 KEYS = st.text(alphabet='abé"\\{ ,:', min_size=1, max_size=5).map(lambda text: f"k{text}")

@@ -303,7 +303,7 @@ class TestFaults:
 
     def test_a_key_that_stands_twice(self) -> None:
         write("a.yaml", NODE.format("a") + "metadata:\n  name: b\n")
-        assert printed("a.yaml") == ["a.yaml:5: the key 'metadata' is here twice, expected once"]
+        assert printed("a.yaml") == ["a.yaml:5: the key 'metadata' is here twice, first in line 3"]
 
     def test_an_object_that_is_there_twice(self) -> None:
         write("a.yaml", NODE.format("a"))

@@ -8,7 +8,8 @@ import pytest
 
 from fairway.api.arguments import FLAGS, Catalog
 from fairway.api.policy import parse_policy
-from fairway.api.settings import Arguments, Count, Seconds, Weight, did_you_mean, setting, settings_of
+from fairway.api.settings import Arguments, Count, Seconds, Weight, setting, settings_of
+from fairway.api.shape import did_you_mean
 from fairway.errors import InputError
 from fairway.scheduler.framework.plugin_set import Registry
 from fairway.scheduler.plugins import BUILT_IN

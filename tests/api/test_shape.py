@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairway.api.manifests import load, parse_object
-from fairway.api.shape import Path, path_text
+from fairway.api.shape import path_text
+from fairway.api.text import Path
 from fairway.errors import ManifestError
 from support.effort import examples
 

@@ -11,7 +11,7 @@ from benchmarks.pods import pod_list
 from fairway.api.field_names import TABLE
 from fairway.api.kinds import KINDS
 from fairway.api.manifests import load
-from fairway.api.unknown_fields import field_table, unknown_fields
+from fairway.api.shape import field_table, unknown_fields
 from fairway.errors import ManifestError
 from support.cli import invoke
 

@@ -7,8 +7,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairway.api.json_text import LongNumber
-from fairway.api.yaml_text import MAX_ALIASED, MAX_DEPTH, YamlProblem, YamlReader
+from fairway.api.text import MAX_ALIASED, MAX_DEPTH, LongNumber, YamlProblem, YamlReader
 
 
 def read(text: str) -> list[object]:
@@ -88,8 +87,8 @@ def test_repeated_keys_are_collected_and_the_first_counts() -> None:
     reader = YamlReader("a: 1\nb:\n  c: 1\n  c: 2\na: 3\n")
     assert list(reader.documents()) == [{"a": 1, "b": {"c": 1}}]
     assert reader.repeated == [
-        (4, "the key 'c' is here twice, expected once"),
-        (5, "the key 'a' is here twice, expected once"),
+        (4, "the key 'c' is here twice, first in line 3"),
+        (5, "the key 'a' is here twice, first in line 1"),
     ]
 
 

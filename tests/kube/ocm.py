@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from fairway.api.yaml_text import YamlReader
+from fairway.api.text import YamlReader
 
 MODULE = "open-cluster-management.io/ocm@v1.2.1"
 FOLDER = "manifests/cluster-manager/hub/crds"

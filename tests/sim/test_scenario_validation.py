@@ -42,7 +42,7 @@ def test_the_scenario_itself_runs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("weight: 2", "weight: 0", "s.yaml:4: cluster.queues[0].weight: is the number 0, expected a whole number fro"),
+        ("weight: 2", "weight: 0", "s.yaml:4: cluster.queues[0].weight: is the number 0, expected a whole number of "),
         ("weight: 2", "weight: -1", "s.yaml:4: cluster.queues[0].weight: is the number -1, expected a whole number"),
         ("weight: 3", "weight: 0", "s.yaml:6: cluster.namespaces.alpha.weight: is the number 0, expected"),
         ("weight: 2", "wieght: 2", "s.yaml:4: cluster.queues[0].wieght: is an unknown field, did you mean 'weight'?"),

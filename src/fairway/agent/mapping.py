@@ -29,8 +29,8 @@ from typing import Annotated
 
 import msgspec
 
-from fairway.api.configuration_files import read_configuration
 from fairway.api.devices import DeviceAttribute, DeviceCapacity
+from fairway.api.hand_written import read_configuration
 from fairway.errors import InputError, QuantityError
 from fairway.resources.quantity import parse_quantity
 
@@ -160,11 +160,7 @@ def _read(text: str) -> Mapped:
 
 def read_mapping(path: Path) -> DeviceMapping:
     """InputError says what is wrong, and where."""
-    found = read_configuration(path, API_VERSION, KIND)
-    try:
-        resources = msgspec.convert(found, _MappingFile, str_keys=True).resources
-    except msgspec.ValidationError as error:
-        raise InputError(f"{path}: {error}") from None
+    resources = read_configuration(path, API_VERSION, KIND).as_struct(_MappingFile).resources
     for wrong in _problems(resources):
         raise InputError(f"{path}: {wrong}")
     return DeviceMapping(resources)

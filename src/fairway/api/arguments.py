@@ -15,18 +15,8 @@ import msgspec
 
 from fairway.api.devices import DeviceStrategy
 from fairway.api.hooks import HOOKS
-from fairway.api.settings import (
-    Arguments,
-    Count,
-    Duration,
-    Name,
-    Percent,
-    Seconds,
-    Weight,
-    did_you_mean,
-    setting,
-    settings_of,
-)
+from fairway.api.settings import Arguments, Count, Duration, Name, Percent, Seconds, Weight, setting, settings_of
+from fairway.api.shape import did_you_mean
 from fairway.errors import InputError
 
 

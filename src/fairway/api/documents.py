@@ -25,10 +25,21 @@ from typing import BinaryIO, Generic, TypeVar
 
 import msgspec
 
-from fairway.api.json_text import TOO_DEEP, JsonProblem, first_byte, floating, integer, problem, spans
-from fairway.api.shape import Path
-from fairway.api.unknown_fields import refusing
-from fairway.api.yaml_text import JsonLines, YamlLines, YamlProblem, YamlReader
+from fairway.api.shape import refusing
+from fairway.api.text import (
+    TOO_DEEP,
+    JsonLines,
+    JsonProblem,
+    Path,
+    YamlLines,
+    YamlProblem,
+    YamlReader,
+    first_byte,
+    floating,
+    integer,
+    problem,
+    spans,
+)
 from fairway.errors import Problem
 
 MAX_JSON_BYTES = 512 * 1024 * 1024

@@ -27,13 +27,12 @@ import msgspec
 
 from fairway.api import kinds
 from fairway.api.documents import Document, PlainDocument, PlainValue, Value, read_documents, read_sources
-from fairway.api.json_text import TOO_DEEP
 from fairway.api.kinds import ApiObject, Kind, ObjectKey
 from fairway.api.pods import Pod
 from fairway.api.scheduling import MAX_QUEUE_DEPTH, Queue
-from fairway.api.shape import Finding, Path, describe, fit, path_text
+from fairway.api.shape import Finding, describe, fit, path_text, unknown_fields
 from fairway.api.templates import expand, is_expanded, is_template, misplaced
-from fairway.api.unknown_fields import unknown_fields
+from fairway.api.text import TOO_DEEP, Path
 from fairway.api.validation.objects import queue_levels
 from fairway.errors import ManifestError, Problem
 

@@ -4,10 +4,8 @@ configuration, found in its ConfigMap or given bare.
 
 from __future__ import annotations
 
-import yaml
-
-from fairway.api.marked_yaml import MAX_CHARACTERS
-from fairway.errors import InputError
+from fairway.api.hand_written import read_document
+from fairway.errors import InputError, Problem
 
 _VOLCANO = "Volcano"
 _KAI = "KAI Scheduler"
@@ -113,17 +111,16 @@ _COMPATIBLE = "compatibility: volcano\n"
 
 def volcano_configuration(text: str, source: str) -> str:
     """The configuration in a text, made a policy that leaves out what has no counterpart instead of refusing it."""
-    if len(text) > MAX_CHARACTERS:
-        raise InputError(f"{source}: {len(text)} characters, expected at most {MAX_CHARACTERS}")
     found = _unwrapped(text, source)
     return found if "compatibility:" in found else _COMPATIBLE + found
 
 
 def _unwrapped(text: str, source: str) -> str:
-    try:
-        data = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, RecursionError):
-        return text  # reading it as a policy says what is wrong, and where
+    problems: list[Problem] = []
+    document = read_document(text, source, problems)
+    if document is None or problems:
+        return text  # reading it as a policy reports what is wrong, and where
+    data = document.data
     if not isinstance(data, dict) or data.get("kind") != "ConfigMap":
         return text
     entries = data.get("data")

@@ -21,12 +21,12 @@ from fairway.api.arguments import (
     EvictionArguments,
     ReserveArguments,
 )
-from fairway.api.marked_yaml import MAX_CHARACTERS, Marked, read_marked
+from fairway.api.hand_written import Marked, read_document, read_text
 from fairway.api.peers import ALWAYS_CHECKED, COMPATIBILITY, instead_of, peer_of, volcano_has
-from fairway.api.settings import Arguments, describe, did_you_mean, read_arguments, shortened
-from fairway.api.shape import Finding
+from fairway.api.settings import Arguments, describe, read_arguments, shortened
+from fairway.api.shape import Finding, did_you_mean
 from fairway.api.validation.labels import check_key
-from fairway.errors import InputError, PolicyError, Problem
+from fairway.errors import PolicyError, Problem
 
 DEFAULT_ACTIONS = ("enqueue", "reserve", "allocate", "reclaim", "backfill")
 DEFAULT_TIERS = (
@@ -166,15 +166,7 @@ def parse_policy(text: str, source: str, catalog: Catalog) -> Policy:
 
 def load_policy(path: str, catalog: Catalog) -> Policy:
     """The policy in a file."""
-    try:
-        with Path(path).open("rb") as file:
-            raw = file.read(4 * MAX_CHARACTERS + 1)
-        text = raw.decode("utf-8-sig")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not a text file: {error.reason} at byte {error.start}") from None
-    return parse_policy(text, path, catalog)
+    return parse_policy(read_text(Path(path), "a policy"), path, catalog)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,9 +194,10 @@ class _PolicyReader:
 
     def policy(self, text: str) -> Policy:
         default = default_policy(self._catalog)
-        root = read_marked(text, self._source, self.problems)
-        if root is None:
+        document = read_document(text, self._source, self.problems)
+        if document is None:
             return default
+        root = document.marked()
         self._read_compatibility(root)
         keys = self._map(root, "", _KEYS, "key")
         levels = self._levels(keys["topology"]) if "topology" in keys else ()

@@ -10,7 +10,6 @@ every problem instead of stopping at the first.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,8 +18,10 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import NODEFAULT, inspect
 
-from fairway.api.marked_yaml import Marked
+from fairway.api.hand_written import Marked
 from fairway.api.peers import peer_of
+from fairway.api.shape import did_you_mean
+from fairway.api.text import LongNumber
 
 MAX_SECONDS = 100 * 365 * 86_400
 MAX_WEIGHT = 1_000
@@ -156,15 +157,6 @@ def _range(least: float | None, most: float | None) -> str:
     return f", at most {most}" if most is not None else ""
 
 
-def did_you_mean(name: str, known: Collection[str]) -> str:
-    """`, did you mean 'gang'?` where a known name is near; else the known names."""
-    folded = {candidate.casefold(): candidate for candidate in sorted(known, reverse=True)}
-    near = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.6)
-    if near:
-        return f", did you mean {folded[near[0]]!r}?"
-    return f", expected one of {', '.join(sorted(known))}" if known else ", expected none"
-
-
 Complain = Callable[[int, str, str], None]
 """Takes the line, the argument's name as it was written, and what is wrong with it."""
 
@@ -272,6 +264,8 @@ def describe(entry: Marked) -> str:
         return "a map" if value else "an empty map"
     if isinstance(value, list):
         return f"the list {shortened(', '.join(map(str, value)))}" if value else "an empty list"
+    if isinstance(value, LongNumber):
+        return f"a number of {len(value)} characters"
     if isinstance(value, str):
         return f"the text {shortened(value)!r}"
     return shortened(str(value)) if isinstance(value, float) else shortened(msgspec.json.encode(value).decode())

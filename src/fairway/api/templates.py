@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from fairway.api.shape import Finding, Path, describe
+from fairway.api.shape import Finding, describe
+from fairway.api.text import Path
 
 Data = Mapping[str, Any]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING, NamedTuple
 
-from fairway.api.settings import did_you_mean
+from fairway.api.shape import did_you_mean
 from fairway.devices.track.report import devices, unusable_because
 from fairway.errors import InputError
 

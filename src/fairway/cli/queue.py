@@ -48,7 +48,7 @@ def _of_files(queue: str | None, given: GivenCluster) -> Sequence[WaitingJob]:
 
 
 def _check_queue(queue: str | None, known: set[str]) -> None:
-    from fairway.api.settings import did_you_mean
+    from fairway.api.shape import did_you_mean
     from fairway.errors import InputError
 
     if queue is not None and queue not in known:

@@ -68,7 +68,7 @@ def _read_annotations(placement: Placement) -> tuple[dict[str, PlacementSpec], l
         if findings:
             path, message = findings[0]
             wrong.append(f"annotation {name}: {path_text(path)}: {message}")
-        elif isinstance(spec, PlacementSpec):
+        else:
             found[field] = spec
     return found, wrong
 

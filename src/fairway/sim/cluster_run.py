@@ -14,6 +14,8 @@ from fairway.api.meta import ObjectMeta
 from fairway.api.pods import Pod
 from fairway.api.policy import Policy
 from fairway.api.scheduling import Queue
+from fairway.api.shape import Finding
+from fairway.api.text import Path as Place
 from fairway.clock import Micros
 from fairway.drive.loop import Listener
 from fairway.errors import InputError
@@ -28,8 +30,6 @@ from fairway.sim.scenario import Scenario
 from fairway.sim.scenario.checks import declared_queues, queue_of_template, suggestion, unknown_queues
 from fairway.sim.scenario.model import ClusterChange, Failure
 from fairway.sim.scenario.reader import templates
-from fairway.sim.scenario.shape import Finding
-from fairway.sim.scenario.shape import Path as Place
 from fairway.sim.scheduling import IDLE_CYCLES, CycleMeter, rhythm_of, schedule
 from fairway.sim.traces import TraceProblems, open_nodes
 from fairway.sim.virtual_cluster import NodePool, RunObserver, VirtualCluster, node_of_trace, nodes_of_template

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from fairway.api.arguments import FLAGS, Catalog
-from fairway.api.marked_yaml import read_marked
+from fairway.api.hand_written import read_document
 from fairway.api.policy import ActionConfig, PluginConfig, Policy, parse_policy
 from fairway.errors import InputError, Problem
 from fairway.sim.limits import MAX_RUNS
@@ -35,10 +35,10 @@ def parse_settings(given: list[str]) -> dict[str, list[Any]]:
 
 def _value(path: str, text: str) -> Any:
     problems: list[Problem] = []
-    value = read_marked(text, "", problems)
-    if value is None:
+    document = read_document(text, "", problems)
+    if document is None:
         raise InputError(f"--set {path}: {text!r} is not a value, expected for example 30 or true")
-    return value.plain()
+    return document.data
 
 
 def combinations(settings: dict[str, list[Any]], seeds: int = 1) -> list[dict[str, Any]]:

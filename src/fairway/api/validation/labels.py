@@ -9,7 +9,8 @@ from typing import Protocol
 
 from fairway.api.meta import LabelSelector, LabelSelectorRequirement, ObjectMeta
 from fairway.api.pods import ResourceRequirements
-from fairway.api.shape import Finding, Path, describe
+from fairway.api.shape import Finding, describe
+from fairway.api.text import Path
 from fairway.errors import QuantityError
 from fairway.resources.quantity import parse_amount, parse_quantity
 

@@ -54,7 +54,8 @@ from fairway.api.scheduling import (
     ReservedPlace,
     reservation_name,
 )
-from fairway.api.shape import Finding, Path, describe
+from fairway.api.shape import Finding, describe
+from fairway.api.text import Path
 from fairway.api.validation.labels import (
     check_amounts,
     check_dns_label,

@@ -21,7 +21,8 @@ from fairway.api.pods import (
     occupied,
     pod_request,
 )
-from fairway.api.shape import Finding, Path, describe
+from fairway.api.shape import Finding, describe
+from fairway.api.text import Path
 from fairway.api.validation.labels import (
     VALUE_EXPECTED,
     check_amounts,

@@ -13,8 +13,9 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from fairway.api.configuration_files import read_configuration
+from fairway.api.hand_written import read_configuration
 from fairway.api.pods import DEFAULT_SCHEDULER
+from fairway.api.shape import fit, path_text
 from fairway.app.live.election import LeaderElection, Span
 from fairway.errors import InputError
 from fairway.state.budgets import SCHEDULING_BUDGET
@@ -102,8 +103,12 @@ class RunSettings(msgspec.Struct, rename="camel", frozen=True, forbid_unknown_fi
 
 def read_settings(path: str | None, flags: dict[str, Any]) -> RunSettings:
     """The file's settings with the flags that were given on top; InputError says what is wrong, and where."""
-    given = {} if path is None else read_configuration(Path(path), API_VERSION, KIND)
-    found = _converted(given, str(path))
+    given: dict[str, Any] = {}
+    found = RunSettings()
+    if path is not None:
+        document = read_configuration(Path(path), API_VERSION, KIND)
+        found = document.as_struct(RunSettings)
+        given = {name: value for name, value in document.fields.items() if value is not None}
     for name, value in flags.items():
         part, _, inner = name.partition(".")
         if inner:
@@ -111,16 +116,17 @@ def read_settings(path: str | None, flags: dict[str, Any]) -> RunSettings:
         else:
             given[part] = value
     if flags:
-        found = _converted(given, "flags")
+        found = _with_flags(given)
     _check(found)
     return found
 
 
-def _converted(given: dict[str, Any], where: str) -> RunSettings:
-    try:
-        return msgspec.convert(given, RunSettings, str_keys=True)
-    except msgspec.ValidationError as error:
-        raise InputError(f"{where}: {error}") from None
+def _with_flags(given: dict[str, Any]) -> RunSettings:
+    """The file was read before, so whatever is wrong now is wrong with a flag."""
+    found, findings = fit(given, RunSettings)
+    for path, message in findings:
+        raise InputError(f"flags: {path_text(path)}: {message}")
+    return found
 
 
 def _check(settings: RunSettings) -> None:

@@ -27,7 +27,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from fairway.api.yaml_text import YamlProblem, YamlReader
+from fairway.api.text import YamlProblem, YamlReader
 from fairway.errors import InputError
 from fairway.kube.server.connection import (
     Certificate,

@@ -15,10 +15,8 @@ from fairway.api.fleet import Placement, PlacementSpec
 from fairway.api.kinds import find
 from fairway.api.meta import ObjectMeta
 from fairway.api.scheduling import Queue, QueueGuarantee, QueueSpec
-from fairway.api.settings import did_you_mean
-from fairway.api.shape import Finding, Path, describe
-from fairway.api.shape import fit as fit_object
-from fairway.api.unknown_fields import unknown_fields
+from fairway.api.shape import Finding, describe, did_you_mean, fit, unknown_fields
+from fairway.api.text import Path
 from fairway.api.validation.labels import check_dns_label, check_dns_subdomain, check_labels, check_unique
 from fairway.errors import InputError
 from fairway.fleet import rules
@@ -378,11 +376,10 @@ def _spec_problems(template: PlacementTemplate) -> Iterator[Finding]:
         yield ("spec", name), f"cannot be said here: {_CHOSEN_HERE[name]}"
     for place, meant in unknown_fields({"spec": template.spec}, "Placement", Placement):
         yield place, f"is an unknown field{f', did you mean {meant!r}?' if meant else ''}"
-    spec, findings = fit_object(template.spec, PlacementSpec)
+    spec, findings = fit(template.spec, PlacementSpec)
     if findings:
         yield from ((("spec", *place), text) for place, text in findings)
         return
-    assert isinstance(spec, PlacementSpec)
     meta = ObjectMeta(name=template.name, namespace="default", annotations=template.annotations)
     for problem in rules.read(Placement(metadata=meta, spec=spec)).problems:
         yield ("spec",), problem
@@ -390,6 +387,5 @@ def _spec_problems(template: PlacementTemplate) -> Iterator[Finding]:
 
 def placement_spec(template: PlacementTemplate) -> PlacementSpec:
     """Of a template that was checked: what each job's placement requests."""
-    spec, _ = fit_object(template.spec, PlacementSpec)
-    assert isinstance(spec, PlacementSpec)
+    spec, _ = fit(template.spec, PlacementSpec)
     return replace(spec, number_of_clusters=1)

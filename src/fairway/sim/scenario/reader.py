@@ -1,27 +1,34 @@
-"""Reads a scenario file: YAML into types, each problem with its file, line and path."""
+"""Reads a scenario file: YAML into types, each problem with its file, line and path.
+
+A scenario is written by hand, and a misspelt field would test another cluster: an unknown field is an error. Durations,
+drawn durations and amounts are types that only scenarios have; `CUSTOM` tells the reader of hand-written files how to
+read them.
+"""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from fairway.api.marked_yaml import Marked, read_marked
+from fairway.api.hand_written import HandWritten, read_document, read_text
+from fairway.api.shape import CustomType, Finding, describe, path_text
+from fairway.api.text import Path as Place
+from fairway.api.validation.labels import check_amounts
 from fairway.clock import Micros, parse_rfc3339
 from fairway.errors import InputError, Problem, ProblemsError
+from fairway.resources.algebra import Resource
 from fairway.sim.assertions import Assertion, parse_assertion
 from fairway.sim.limits import LAST_TIME, MAX_NODES
-from fairway.sim.scenario import checks, shape
+from fairway.sim.scenario import checks
 from fairway.sim.scenario.checks import check_fleet, cluster_files, in_file
-from fairway.sim.scenario.model import Nodes, NodeTemplate, ScenarioFile
-from fairway.sim.scenario.shape import Finding, path_text
-from fairway.sim.scenario.shape import Path as Place
+from fairway.sim.scenario.model import Nodes, NodeTemplate, ScenarioFile, Span
+from fairway.sim.spans import Drawn, parse_drawn, parse_span
 
 DATA_FOLDER = "FAIRWAY_DATA"
-MAX_PROBLEMS = 50
-"""Errors shown in full; of the rest only their number."""
 
 _COUNTED = re.compile(r"(?:(?<=[:,-] )|(?<=\[))\d+ x \{[^{}]*\}")
 _SHORT = re.compile(r"(\d+) x (\{.*\})")
@@ -35,8 +42,8 @@ class Scenario:
     file: ScenarioFile
     start: Micros
     assertions: tuple[Assertion, ...]
-    root: Marked
-    """The file as it was read, to say where something stands."""
+    document: HandWritten
+    """The file as it was read, for the lines of problems that are found later."""
     inside: Place = ()
     """Where the cluster stands, if this is one of a fleet."""
     whole: ScenarioFile | None = None
@@ -75,39 +82,30 @@ class Scenario:
         return resolve(self.path.parent, file)
 
     def refused(self, findings: Sequence[Finding]) -> ProblemsError:
-        """What is found wrong only when the files that it names are read, with its lines."""
+        """Problems that show only when the files that the scenario names are read, with their lines."""
         whole = self.whole or self.file
-        return _refused(str(self.path), self.root, [(in_file(whole, self.inside, place), t) for place, t in findings])
+        return self.document.refused([(in_file(whole, self.inside, place), text) for place, text in findings])
 
 
 def load_scenario(path: Path) -> Scenario:
-    """The scenario in a file; FaultsError says what is wrong with it and where."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not a text file: {error.reason} at byte {error.start}") from None
-    return parse_scenario(text, path)
+    """The scenario in a file; ProblemsError says what is wrong with it and where."""
+    return parse_scenario(read_text(path, "a scenario"), path)
 
 
 def parse_scenario(text: str, path: Path) -> Scenario:
     """As `load_scenario`; files that the text names are relative to the folder of `path`."""
     problems: list[Problem] = []
-    root = read_marked(_COUNTED.sub(_quoted, text), str(path), problems)
-    if root is None or problems:
+    document = read_document(_COUNTED.sub(_quoted, text), str(path), problems)
+    if document is None or problems:
         raise ProblemsError(problems)
     findings: list[Finding] = []
-    file = shape.fit(root.plain(), ScenarioFile, findings)
-    if file is None:
-        raise _refused(str(path), root, findings)
-    scenario = _checked(path, file, root, findings)
+    scenario = _checked(path, document.as_struct(ScenarioFile, CUSTOM), document, findings)
     if findings:
-        raise _refused(str(path), root, findings)
+        raise document.refused(findings)
     return scenario
 
 
-def _checked(path: Path, file: ScenarioFile, root: Marked, findings: list[Finding]) -> Scenario:
+def _checked(path: Path, file: ScenarioFile, document: HandWritten, findings: list[Finding]) -> Scenario:
     for inside, one in cluster_files(file):
         found = _of_cluster(one)
         where = f" in cluster {file.fleet.clusters[int(inside[-1])].name}" if file.fleet is not None else ""
@@ -123,8 +121,8 @@ def _checked(path: Path, file: ScenarioFile, root: Marked, findings: list[Findin
             findings.append((("start",), f"is {file.start}, expected a year from 1970 to 7999"))
     except InputError as error:
         findings.append((("start",), str(error)))
-    assertions = tuple(_assertions(file.asserts, root, findings))
-    return Scenario(path, file, start, assertions, root)
+    assertions = tuple(_assertions(file.asserts, document, findings))
+    return Scenario(path, file, start, assertions, document)
 
 
 def _of_cluster(file: ScenarioFile) -> list[Finding]:
@@ -140,11 +138,11 @@ def _of_cluster(file: ScenarioFile) -> list[Finding]:
     return findings
 
 
-def _assertions(texts: Sequence[str], root: Marked, findings: list[Finding]) -> Iterator[Assertion]:
+def _assertions(texts: Sequence[str], document: HandWritten, findings: list[Finding]) -> Iterator[Assertion]:
     for index, text in enumerate(texts):
         place: Place = ("assert", index)
         try:
-            yield parse_assertion(text, line=_line(root, place))
+            yield parse_assertion(text, line=document.line(place))
         except InputError as error:
             findings.append((place, str(error)))
 
@@ -158,26 +156,6 @@ def _placed_templates(nodes: Nodes, path: Place, findings: list[Finding]) -> lis
         except InputError as error:
             findings.append((place, str(error)))
     return found
-
-
-def _refused(source: str, root: Marked, findings: Sequence[Finding]) -> ProblemsError:
-    found = dict.fromkeys(findings)  # what is common to clusters is found in each
-    problems = [Problem(source, _line(root, place), path_text(place), text) for place, text in found]
-    problems.sort(key=lambda problem: problem.line)
-    return ProblemsError(problems[:MAX_PROBLEMS], max(0, len(problems) - MAX_PROBLEMS))
-
-
-def _line(root: Marked, place: Place) -> int:
-    """The line of a place; of what is missing, that of what it is missing from."""
-    here = root
-    for step in place:
-        if isinstance(here.value, dict) and step in here.value:
-            here = here.value[str(step)]
-        elif isinstance(here.value, tuple) and isinstance(step, int) and step < len(here.value):
-            here = here.value[step]
-        else:
-            break
-    return here.line
 
 
 def resolve(folder: Path, file: str) -> Path:
@@ -209,9 +187,49 @@ def _short_template(text: str) -> NodeTemplate:
         raise InputError(f"{match[1][:20]} nodes, expected 1 to {MAX_NODES}")
     problems: list[Problem] = []
     findings: list[Finding] = []
-    found = read_marked(match[2], "", problems)
-    allocatable = None if found is None or problems else shape.amounts(found.plain(), (), findings)
+    amounts = read_document(match[2], "", problems)
+    allocatable = None if amounts is None or problems else _amounts(amounts.data, (), findings)
     if allocatable is None:
         what = f"{path_text(findings[0][0])}: {findings[0][1]}" if findings else "not a map of amounts"
         raise InputError(f"{match[2][:60]!r}: {what.removeprefix(': ')}")
     return NodeTemplate(allocatable=allocatable, count=int(match[1]))
+
+
+def _amounts(value: object, path: Place, findings: list[Finding]) -> Resource | None:
+    """A map of quantities; None where it is not one."""
+    if not isinstance(value, Mapping):
+        findings.append((path, f"is {describe(value)}, expected {_EXPECTED_AMOUNTS}"))
+        return None
+    texts: dict[str, str] = {}
+    before = len(findings)
+    for name, amount in value.items():
+        if isinstance(amount, str) or (isinstance(amount, int | float) and not isinstance(amount, bool)):
+            texts[name] = amount if isinstance(amount, str) else repr(amount)
+        elif amount is not None:
+            findings.append(((*path, name), f"is {describe(amount)}, expected a quantity such as 2, 500m or 1Gi"))
+    check_amounts(texts, path, findings)
+    return Resource.parse(texts) if len(findings) == before else None
+
+
+def _read_by(parse: Callable[[Any], object]) -> Callable[[Any, Place, list[Finding]], object]:
+    def read(value: Any, path: Place, findings: list[Finding]) -> object:
+        try:
+            return parse(value)
+        except InputError as error:
+            findings.append((path, str(error)))
+            return None
+
+    return read
+
+
+_EXPECTED_AMOUNTS = "amounts, for example {cpu: 64, memory: 256Gi}"
+CUSTOM = {
+    Resource: CustomType(_amounts, _EXPECTED_AMOUNTS, Resource.EMPTY),
+    Span: CustomType(_read_by(lambda value: Span(parse_span(value))), "a duration such as 90s, 1h30m or 2d", Span(0)),
+    Drawn: CustomType(
+        _read_by(parse_drawn),
+        "a duration such as 90s, or exponential 5m, or uniform 1m 10m",
+        Drawn("fixed", 0, 0),
+    ),
+}
+"""The types of scenarios."""

@@ -109,7 +109,6 @@ def _read(text: str) -> _RecordedLine:
     event, findings = fit(data, _RecordedLine)
     if findings:
         raise InputError(f"{path_text(findings[0][0])}: {findings[0][1]}")
-    assert isinstance(event, _RecordedLine)
     return event
 
 

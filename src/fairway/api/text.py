@@ -1,9 +1,15 @@
-"""YAML into plain data, as kubectl reads it, on guard against files made to hurt.
+"""Text into plain data, with the line of every value: YAML as kubectl reads it, and JSON cut into documents.
 
-Plain scalars follow the parser behind kubectl, so that a file means here what it means there: `yes`, `no`,
-`on`, `off` are booleans, `0644` is octal, `1e3` is a number, times stay text. Keys are always text. A key
-that stands twice is an error, as in the API server's strict mode. Aliases and merge keys are followed; what
-they would multiply is counted while the document is built, so an exploding file costs nothing.
+YAML is read by one class for manifests and for files that people write by hand, so a file means the same everywhere.
+Plain scalars follow the parser behind kubectl: `yes`, `no`, `on`, `off` are booleans, `0644` is octal, `1e3` is a
+number, times stay text. Keys are always text. A key that stands twice is an error, as in the API server's strict mode.
+Aliases and merge keys are followed. The reader works on the parser's events and counts what aliases multiply while it
+builds, so a file made to hurt (deep nesting, aliases of aliases, giant numbers) ends in an error with a line and not in
+memory.
+
+Lines are computed on demand, by a second pass: most texts have no error, and a tree of lines would take more memory
+than the data. JSON is cut into documents and entries by the decoder without building what is inside them. Numbers that
+are too long to compute with are kept as text (`LongNumber`), so that the field that has one can be named.
 """
 
 from __future__ import annotations
@@ -11,13 +17,91 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from json import JSONDecodeError, JSONDecoder
 from typing import Any
 
 import msgspec
 import yaml
 
-from fairway.api.json_text import MAX_DIGITS, LongNumber, floating
-from fairway.api.shape import Path
+Path = tuple[str | int, ...]
+"""Where in an object: field names, map keys and list positions."""
+
+_BLANKS = re.compile(r"[ \t\r\n]*")
+_BYTE = re.compile(r"(.*) \(byte (\d+)\)")
+_MALFORMED = "JSON is malformed: "
+TOO_DEEP = "nested too deeply, expected an object as Kubernetes has them"
+
+
+class JsonProblem(Exception):  # noqa: N818 - it is always turned into a problem
+    """The text is not JSON from here on."""
+
+    def __init__(self, line: int, message: str) -> None:
+        super().__init__(message)
+        self.line = line
+        self.message = message
+
+
+def spans(data: bytes) -> Iterator[tuple[int, int]]:
+    """Where each document of a text that holds several begins and ends.
+
+    Only for texts that are not one document: it takes its time, but says what it expected where. Bytes are
+    taken as single characters, which changes nothing about where strings and brackets end.
+    """
+    text = data.decode("latin-1")
+    decoder = JSONDecoder(parse_int=str, parse_float=str)
+    at = _after_blanks(text, 0)
+    while at < len(text):
+        try:
+            _, end = decoder.raw_decode(text, at)
+        except JSONDecodeError as error:
+            raise JsonProblem(error.lineno, f"not JSON: {_lower(error.msg)}") from None
+        except RecursionError:
+            raise JsonProblem(text.count("\n", 0, at) + 1, TOO_DEEP) from None
+        yield at, end
+        at = _after_blanks(text, end)
+
+
+def first_byte(data: bytes) -> int:
+    """Where the text begins, after blanks."""
+    return len(data) - len(data.lstrip(b" \t\r\n"))
+
+
+def problem(data: bytes, error: msgspec.DecodeError, line: int) -> JsonProblem:
+    """Why the decoder refused a document that looked well formed; it begins at `line`."""
+    if found := _BYTE.fullmatch(str(error)):
+        return JsonProblem(line + data.count(b"\n", 0, int(found[2])), f"not JSON: {found[1].removeprefix(_MALFORMED)}")
+    return JsonProblem(line, f"not JSON: {error}")
+
+
+def _lower(message: str) -> str:
+    return message[:1].lower() + message[1:]
+
+
+def _after_blanks(text: str, at: int) -> int:
+    found = _BLANKS.match(text, at)
+    return found.end() if found else at
+
+
+MAX_DIGITS = 64
+"""Characters of a number that is read as one; what Kubernetes has in its objects takes nineteen."""
+
+
+class LongNumber(str):
+    """The text of a number that is too long, or too large for a float. No text field takes it."""
+
+    __slots__ = ()
+
+
+def integer(text: str) -> int | LongNumber:
+    """A decimal integer as JSON writes it."""
+    return LongNumber(text) if len(text) > MAX_DIGITS else int(text)
+
+
+def floating(text: str) -> float | LongNumber:
+    """A number with a point or an exponent."""
+    number = float(text)
+    return LongNumber(text) if number in (float("inf"), float("-inf")) else number
+
 
 MAX_DEPTH = 100
 """Levels of nesting: three times what the deepest Kubernetes object has."""
@@ -54,6 +138,8 @@ class YamlReader:
 
     def __init__(self, text: str) -> None:
         self._text = text
+        self.line = 1
+        """Where the current document begins."""
         self.repeated: list[tuple[int, str]] = []
         self._anchors: dict[str, tuple[object, int]] = {}
         self._values = 0
@@ -64,7 +150,8 @@ class YamlReader:
         try:
             self._next = _LOADER(self._text).get_event
             self._next()
-            while not isinstance(self._next(), yaml.StreamEndEvent):
+            while not isinstance(start := self._next(), yaml.StreamEndEvent):
+                self.line = _line(start)
                 self._anchors, self._values, self._aliased = {}, 0, 0
                 yield self._value(self._next(), 0)
                 self._next()
@@ -123,6 +210,7 @@ class YamlReader:
 
     def _mapping(self, depth: int) -> dict[str, object]:
         entries: dict[str, object] = {}
+        events: dict[str, Any] = {}
         merged: list[object] = []
         while not isinstance(event := self._next(), yaml.MappingEndEvent):
             if not isinstance(event, yaml.ScalarEvent):
@@ -131,9 +219,11 @@ class YamlReader:
             if event.value == "<<" and event.implicit[0]:
                 merged += _mergeable(value, event)
             elif event.value in entries:
-                self.repeated.append((_line(event), f"the key {event.value!r} is here twice, expected once"))
+                said = f"the key {event.value!r} is here twice, first in line {_line(events[event.value])}"
+                self.repeated.append((_line(event), said))
             else:
                 entries[event.value] = value
+                events[event.value] = event
         for mapping in merged:
             entries = {**mapping, **entries}  # type: ignore[dict-item]
         return entries
@@ -195,11 +285,11 @@ _Span = tuple[int, int, int]
 
 
 @dataclass(slots=True)
-class _Mark:
+class Mark:
     """A value's line, and those of the entries in it."""
 
     line: int
-    entries: dict[str | int, _Mark] = field(default_factory=dict)
+    entries: dict[str | int, Mark] = field(default_factory=dict)
 
 
 class YamlLines:
@@ -208,23 +298,30 @@ class YamlLines:
     def __init__(self, text: str) -> None:
         self._text = text
         self._next: Any = None
-        self._anchors: dict[str, _Mark] = {}
-        self._documents: list[_Mark] = []
+        self._anchors: dict[str, Mark] = {}
+        self._documents: list[Mark] = []
 
     def line(self, document: int, path: Path) -> int:
-        """0 where the text cannot be read as far as that: the parser looks ahead, and may stop at what comes next."""
+        """0 where the text cannot be read that far: the parser looks ahead, and may stop at what comes next."""
         try:
-            self._read(document)
+            mark = self.mark(document)
         except yaml.YAMLError:
-            if len(self._documents) <= document:
-                return 0
-        mark = self._documents[document]
+            return 0
         for step in path:
             inner = mark.entries.get(step)
             if inner is None:
                 break
             mark = inner
         return mark.line
+
+    def mark(self, document: int) -> Mark:
+        """The lines of a whole document."""
+        try:
+            self._read(document)
+        except yaml.YAMLError:
+            if len(self._documents) <= document:
+                raise
+        return self._documents[document]
 
     def _read(self, document: int) -> None:
         if self._next is None:
@@ -235,10 +332,10 @@ class YamlLines:
             self._documents.append(self._mark(self._next()))
             self._next()
 
-    def _mark(self, event: Any) -> _Mark:
+    def _mark(self, event: Any) -> Mark:
         if isinstance(event, yaml.AliasEvent):
             return self._anchors[str(event.anchor)]
-        mark = _Mark(event.start_mark.line + 1)
+        mark = Mark(event.start_mark.line + 1)
         if isinstance(event, yaml.SequenceStartEvent):
             while not isinstance(item := self._next(), yaml.SequenceEndEvent):
                 mark.entries[len(mark.entries)] = self._mark(item)
@@ -248,7 +345,7 @@ class YamlLines:
             self._anchors[event.anchor] = mark
         return mark
 
-    def _mark_entries(self, mark: _Mark) -> None:
+    def _mark_entries(self, mark: Mark) -> None:
         while not isinstance(key := self._next(), yaml.MappingEndEvent):
             value = self._mark(self._next())
             if key.value == "<<":
@@ -256,7 +353,7 @@ class YamlLines:
                 for mapping in merged.values() if 0 in merged else [value]:
                     mark.entries = {**mapping.entries, **mark.entries}
             else:
-                mark.entries.setdefault(key.value, _Mark(key.start_mark.line + 1, value.entries))
+                mark.entries.setdefault(key.value, Mark(key.start_mark.line + 1, value.entries))
 
 
 class JsonLines:
