@@ -32,7 +32,7 @@ from fairway.app.view.mirror import Mirror, report_of
 from fairway.app.view.picture import Picture, picture_of
 from fairway.app.view.scheduler_page import NO_FACTS
 from fairway.clock import SECOND, Micros
-from fairway.drive.loop import Cycle
+from fairway.drive.scheduler_loop import Cycle
 from fairway.scheduler.decide import decide
 from fairway.scheduler.plugins.installed import default_registry
 from fairway.state.cluster import ClusterState, Deleted, Event, Upserted

@@ -16,7 +16,7 @@ import sys
 
 from fairway.kube.http.client import ApiClient
 from fairway.kube.http.exchange import ApiRequest
-from fairway.kube.requests.paths import UNCHECKED
+from fairway.kube.http.paths import UNCHECKED
 from fairway.kube.server.kubeconfig import find_connection
 
 WORKERS = 32

@@ -11,7 +11,7 @@ from experiments.schedule import Job, Start
 from fairway.api.policy import Policy, parse_policy
 from fairway.clock import Micros, parse_rfc3339
 from fairway.drive.change import Bind, Change
-from fairway.drive.loop import Cycle
+from fairway.drive.scheduler_loop import Cycle
 from fairway.scheduler.plan import Binding
 from fairway.scheduler.plugins.installed import default_registry
 from fairway.sim.run import RunResult, Simulation

@@ -10,7 +10,7 @@ from contract.worlds import WORLDS, Played
 from fairway.api.kinds import ApiObject
 from fairway.api.policy import Policy, parse_policy
 from fairway.drive.change import Bind, Change, Evict
-from fairway.drive.changes import pod_key
+from fairway.drive.planned_changes import pod_key
 from fairway.scheduler.plan import Binding, Eviction
 from fairway.scheduler.plugins.installed import default_registry
 from support.engine import flat, policy
@@ -74,7 +74,7 @@ def test_an_evicted_pod_leaves_after_its_grace_and_its_node_is_the_claimants(mak
     world.submit(at_high_priority("high", cpu=2))
     world.advance(5)
     assert world.places() == {"low": "n1!", "high": ""}
-    assert [change.key for change in world.scheduler.store.under_way()] == []
+    assert [change.key for change in world.scheduler.store.in_flight()] == []
     world.advance(20)
     assert world.places()["high"] == "n1"
     assert world.places().get("low", "") == ""
@@ -145,7 +145,7 @@ def test_a_change_for_an_object_that_is_gone_or_another_is_refused(make: Make, u
         world.world.carry_out([change])
     assert [change for change, _ in refused] == [bind, evict]
     assert all(why for _, why in refused)
-    assert not list(world.scheduler.store.under_way())
+    assert not list(world.scheduler.store.in_flight())
     world.advance(2)
     assert world.places()["a"] == ""
 

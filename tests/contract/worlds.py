@@ -21,8 +21,8 @@ from fairway.app.sandbox.engine import Sandbox
 from fairway.app.sandbox.journal import Journal
 from fairway.app.sandbox.runtimes import run_time
 from fairway.clock import SECOND, to_datetime
-from fairway.drive.loop import SchedulerLoop
-from fairway.drive.world import World
+from fairway.drive.loop import World
+from fairway.drive.scheduler_loop import SchedulerLoop
 from fairway.sim.assertions import Evidence
 from fairway.sim.live import LiveCluster, make_job, populate, settle
 from fairway.sim.loop import EventLoop

@@ -12,7 +12,7 @@ from fairway.api.kinds import ApiObject
 from fairway.api.policy import Policy, parse_policy
 from fairway.clock import SECOND, Micros
 from fairway.drive.change import Bind, Change
-from fairway.drive.loop import Cycle, Rhythm, SchedulerLoop
+from fairway.drive.scheduler_loop import Cycle, Rhythm, SchedulerLoop
 from fairway.scheduler.plan import Plan
 from fairway.scheduler.plugins.installed import default_registry
 from fairway.state.cluster import Event

@@ -41,7 +41,7 @@ def test_what_was_made_and_deleted_between_two_lists_is_gone() -> None:
     assert store.get(change.key) is not None, "that list is older"
     store.listed("Reservation", [], "8")
     assert store.get(change.key) is None
-    assert list(store.under_way()) == []
+    assert list(store.in_flight()) == []
 
 
 def test_an_answer_that_comes_after_such_a_list_ends_it_too() -> None:
@@ -62,7 +62,7 @@ def test_what_another_changed_again_between_two_lists_counts_as_it_is() -> None:
     theirs = versioned(reservation("a", "theirs"), 9, "u")
     store.listed("Reservation", [theirs], "9")
     assert store.get(change.key) is theirs
-    assert list(store.under_way()) == []
+    assert list(store.in_flight()) == []
 
 
 def test_what_is_deleted_before_it_was_seen_leaves_nothing() -> None:
@@ -72,7 +72,7 @@ def test_what_is_deleted_before_it_was_seen_leaves_nothing() -> None:
     store.sent([deleted])
     store.settled(made_, "7")
     store.settled(deleted, "")
-    assert list(store.under_way()) == []
+    assert list(store.in_flight()) == []
 
 
 class Answers(RuleBasedStateMachine):
@@ -168,7 +168,7 @@ class Answers(RuleBasedStateMachine):
         while self.answers:
             self.answer()
         self.relist()
-        assert list(self.store.under_way()) == []
+        assert list(self.store.in_flight()) == []
         assert {thing.metadata.name: thing for thing in self.store.objects()} == self.server
 
 
@@ -186,5 +186,5 @@ def test_a_list_with_older_versions_is_of_a_restored_server_and_counts() -> None
     assert store.get(change.key) is not before, "a watch that says so repeats itself"
     store.listed("Reservation", [before], "6")
     assert store.get(change.key) is before
-    assert list(store.under_way()) == []
+    assert list(store.in_flight()) == []
     assert [event.object for event in store.drain().events] == [before]

@@ -16,7 +16,7 @@ from fairway.api.pods import Pod
 from fairway.api.scheduling import PodGroup, PodGroupStatus
 from fairway.clock import SECOND
 from fairway.drive.change import Bind, Evict, Nominate
-from fairway.drive.changes import pod_key
+from fairway.drive.planned_changes import pod_key
 from fairway.drive.store import ObjectStore
 from fairway.scheduler.plan import Binding, Eviction
 from fairway.state.cluster import Deleted, Event, Upserted
@@ -123,9 +123,9 @@ def test_what_was_sent_counts_until_it_is_seen() -> None:
     (event,) = batch.events
     assert isinstance(event.object, Pod)
     assert event.object.spec.node_name == "n1"
-    assert list(store.under_way()) == [bind()]
+    assert list(store.in_flight()) == [bind()]
     store.seen(on_node(2))
-    assert not list(store.under_way())
+    assert not list(store.in_flight())
     assert not store.drain().matters
 
 
@@ -296,7 +296,7 @@ class Histories(RuleBasedStateMachine):
     def teardown(self) -> None:
         """When everything was reported, nothing is left of what was sent."""
         self.store.listed("Pod", list(self.server.values()))
-        assert not list(self.store.under_way())
+        assert not list(self.store.in_flight())
         assert {thing.metadata.name: _plain(thing) for thing in self.store.objects()} == {
             name: _plain(thing) for name, thing in self.server.items()
         }
@@ -325,7 +325,7 @@ def test_a_version_that_shows_a_later_change_shows_those_before_it() -> None:
     store.sent([second])
     told(store)
     store.seen(versioned(pod("a", nominated="n2"), 2))
-    assert list(store.under_way()) == []
+    assert list(store.in_flight()) == []
     assert store.get(pod_key("default/a")).status.nominated_node_name == "n2"
 
 
@@ -335,7 +335,7 @@ def test_a_version_that_shows_an_earlier_change_leaves_the_later_ones_under_way(
     nominate = Nominate(pod_key("default/a"), "u1", "n1", BEGIN)
     store.sent([nominate, bind()])
     store.seen(versioned(pod("a", nominated="n1"), 2))
-    assert list(store.under_way()) == [bind()]
+    assert list(store.in_flight()) == [bind()]
 
 
 def test_a_pod_that_is_bound_as_was_assumed_makes_no_second_event() -> None:
@@ -346,7 +346,7 @@ def test_a_pod_that_is_bound_as_was_assumed_makes_no_second_event() -> None:
     assert len(told(store)) == 1
     scheduled = Condition("PodScheduled", "True", "Other")
     store.seen(versioned(pod("a", node="n1", phase="Pending"), 2, conditions=(scheduled,)))
-    assert list(store.under_way()) == []
+    assert list(store.in_flight()) == []
     assert told(store) == []
     found = store.get(pod_key("default/a"))
     assert isinstance(found, Pod)

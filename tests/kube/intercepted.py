@@ -35,4 +35,4 @@ class Faults:
 
 def is_settled(live: Live) -> bool:
     """Nothing is under way, and nothing is assumed that the server has not shown."""
-    return not live.scheduler._queue.unended() and not live.on_loop(lambda: list(live.store.under_way()))
+    return not live.scheduler._queue.unended() and not live.on_loop(lambda: list(live.store.in_flight()))

@@ -28,8 +28,8 @@ from fairway.api.policy import Policy
 from fairway.app.sandbox.runtimes import run_time
 from fairway.clock import SECOND, Micros, to_datetime
 from fairway.drive.change import Bind, Change
-from fairway.drive.loop import SchedulerLoop
-from fairway.drive.world import World
+from fairway.drive.loop import World
+from fairway.drive.scheduler_loop import SchedulerLoop
 from fairway.errors import ApiError
 from fairway.kube.http.client import ApiClient
 from fairway.kube.http.exchange import Ending, WriteResult

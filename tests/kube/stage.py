@@ -7,7 +7,7 @@ from typing import Any
 
 from fairway.clock import SECOND, Micros
 from fairway.drive.change import Change
-from fairway.drive.loop import Rhythm, SchedulerLoop
+from fairway.drive.scheduler_loop import Rhythm, SchedulerLoop
 from support.engine import flat, policy
 from support.objects import BEGIN
 

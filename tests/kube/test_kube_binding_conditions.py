@@ -9,7 +9,7 @@ import pytest
 
 from fairway.api.devices import ResourceClaim
 from fairway.drive.change import Bind, MakeClassClaim
-from fairway.drive.changes import changes_of
+from fairway.drive.planned_changes import changes_of
 from fairway.drive.store import ObjectStore
 from fairway.kube.http.exchange import ApiAnswer, Ending, WriteResult
 from fairway.kube.requests.claims import devices_ready

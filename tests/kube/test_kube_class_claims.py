@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from fairway.api.devices import ResourceClaim
 from fairway.api.pods import Pod
 from fairway.drive.change import MakeClassClaim
-from fairway.drive.class_claims import class_claim
+from fairway.drive.claims import class_claim
 from fairway.kube.http.exchange import NO_ANSWER, ApiAnswer, WriteResult
 from fairway.kube.requests.changes import script_of
 from fairway.scheduler.plan import Binding, DeviceChoice

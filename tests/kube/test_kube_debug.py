@@ -18,7 +18,7 @@ from fairway.app.live.pending import PendingPods
 from fairway.app.live.recorder import LiveRecorder
 from fairway.cli.main import main
 from fairway.clock import SECOND
-from fairway.drive.loop import Rhythm
+from fairway.drive.scheduler_loop import Rhythm
 from fairway.errors import InputError
 from fairway.state.cluster import Deleted, Upserted
 from kube.cluster import Cluster, eventually

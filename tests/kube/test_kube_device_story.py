@@ -11,7 +11,7 @@ import pytest
 
 from agent.players import eventually
 from fairway.api.pods import Pod
-from fairway.drive.class_claims import class_claim
+from fairway.drive.claims import class_claim
 from fairway.scheduler.plan import Binding, DeviceChoice
 from kube.cluster import Cluster
 from kube.controlplane.plane import ControlPlane

@@ -14,8 +14,8 @@ from fairway.api.pods import Pod
 from fairway.api.scheduling import PodDisruptionBudget
 from fairway.clock import SECOND, Micros, to_datetime
 from fairway.drive.change import Bind, Change, Evict
-from fairway.drive.changes import pod_key
-from fairway.drive.loop import Cycle, SchedulerLoop
+from fairway.drive.planned_changes import pod_key
+from fairway.drive.scheduler_loop import Cycle, SchedulerLoop
 from fairway.kube.guards.budgets import hold_budgets, withdrawals
 from fairway.kube.guards.gangs import GangGuard
 from fairway.scheduler.plan import Binding, Eviction, Plan

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairway.fleet.rules import Key
-from fairway.kube.hub.turns import MOST_WAITING, FairTurns
+from fairway.kube.hub.turns import MAX_WAITING, FairTurns
 from support.effort import examples
 
 
@@ -83,7 +83,7 @@ def test_expensive_expressions_of_one_namespace_are_evaluated_beside_those_of_ot
     assert turns.waiting
     for _ in range(99):
         turns.pick(state, costly, 0)
-    assert sum(left < 100_000 for left in state.left.values()) > MOST_WAITING  # each of its own has its turn, too
+    assert sum(left < 100_000 for left in state.left.values()) > MAX_WAITING  # each of its own has its turn, too
 
 
 def test_what_a_change_left_as_it_was_is_not_decided_again() -> None:

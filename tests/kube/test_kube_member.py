@@ -14,7 +14,7 @@ from fairway.app.live.logs import RunLog
 from fairway.app.live.reporting import MOST_BYTES, HubReporter
 from fairway.app.live.settings import read_settings
 from fairway.clock import SECOND
-from fairway.drive.member import MOST_PLACEMENTS, PlacementPods, report
+from fairway.drive.member import MAX_PLACEMENTS, PlacementPods, member_report
 from fairway.errors import InputError
 from fairway.fleet.names import FREE, SHAPES, USAGE, WAITS
 from fairway.kube.http.exchange import NO_ANSWER, ApiAnswer, ApiRequest
@@ -43,7 +43,7 @@ class Member:
 
     def says(self, name: str, now: int = 0) -> Any:
         self.state.refresh()
-        return json.loads(report(self.state, self.pods, now)[name])
+        return json.loads(member_report(self.state, self.pods, now)[name])
 
 
 def test_free_is_what_nodes_that_take_pods_can_still_take() -> None:
@@ -125,10 +125,10 @@ def test_labels_and_selectors_of_users_cannot_make_a_report_too_large_for_the_hu
     )
     found = member.says(USAGE)
     assert found["ns/p"] == {"cpu": "7", "pods": "3"}  # of many pods, and of what nodes have
-    assert len(found) == MOST_PLACEMENTS
+    assert len(found) == MAX_PLACEMENTS
     assert "example.com/none" not in member.says(FREE)
     assert all("nodeSelector" not in one for one in member.says(SHAPES))
-    assert sum(map(len, report(member.state, member.pods, 0).values())) < MOST_BYTES
+    assert sum(map(len, member_report(member.state, member.pods, 0).values())) < MOST_BYTES
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(1, 4), st.booleans(), st.booleans()), max_size=20))

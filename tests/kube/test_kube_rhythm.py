@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from fairway.clock import SECOND, Micros
 from fairway.drive.change import Change
-from fairway.drive.loop import Cycle
+from fairway.drive.scheduler_loop import Cycle
 from fairway.state.cluster import Event
 from kube.cluster import Cluster, eventually
 from kube.intercepted import is_settled

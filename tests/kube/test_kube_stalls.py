@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from fairway.drive import loop
+from fairway.drive import scheduler_loop as loop
 from fairway.scheduler.decide import decide
 from fairway.state.jobs import Job
 from kube.cluster import Cluster, eventually

@@ -241,7 +241,7 @@ def test_a_budget_that_forbids_an_eviction_is_heeded_until_it_changes(cluster: C
 
 
 def is_settled_but_budget(live: Live) -> bool:
-    kinds = live.on_loop(lambda: [type(change).__name__ for change in live.store.under_way()])
+    kinds = live.on_loop(lambda: [type(change).__name__ for change in live.store.in_flight()])
     return not live.scheduler._queue.unended() and kinds == ["UsedUpBudget"]
 
 

@@ -18,7 +18,7 @@ from fairway.api.devices import ResourceClaim, ResourceClaimStatus
 from fairway.api.kinds import ApiObject, ObjectKey
 from fairway.api.pods import Pod
 from fairway.drive.change import AllocateClaim, Bind, Change, ReleaseClaim
-from fairway.drive.changes import pod_key
+from fairway.drive.planned_changes import pod_key
 from fairway.kube.guards.claim_guard import ClaimGuard
 from fairway.kube.guards.device_check import DeviceCheck
 from kube.stage import LoopStage

@@ -13,7 +13,7 @@ from fairway.api.meta import OwnerReference
 from fairway.api.pods import Pod
 from fairway.api.policy import Policy
 from fairway.clock import SECOND
-from fairway.drive.stop_records import eviction_record
+from fairway.drive.planned_changes import eviction_record
 from fairway.scheduler.decide import decide
 from fairway.scheduler.plan import Plan
 from fairway.state.cluster import Deleted, Upserted

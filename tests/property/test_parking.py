@@ -13,7 +13,7 @@ from fairway.api.core import Node
 from fairway.api.kinds import ApiObject, key
 from fairway.api.pods import Pod
 from fairway.api.policy import Policy
-from fairway.drive.objects import bound
+from fairway.drive.change import bound
 from fairway.scheduler.decide import decide
 from fairway.scheduler.framework import candidates
 from fairway.scheduler.framework.plugin_set import Registry

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fairway.api.kinds import ApiObject
 from fairway.api.pods import Pod
 from fairway.api.policy import Policy
-from fairway.drive.objects import bound
+from fairway.drive.change import bound
 from fairway.scheduler.decide import decide
 from fairway.scheduler.plan import Plan
 from fairway.state.cluster import ClusterState, Deleted, Upserted

@@ -15,7 +15,7 @@ from fairway.api.pods import Pod
 from fairway.api.policy import Policy
 from fairway.api.scheduling import Reservation
 from fairway.clock import SECOND
-from fairway.drive.objects import bound
+from fairway.drive.change import bound
 from fairway.scheduler.decide import decide
 from fairway.scheduler.framework.reservation_ledger import Reservations
 from fairway.scheduler.plan import Plan

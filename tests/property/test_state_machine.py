@@ -18,7 +18,7 @@ from fairway.api.kinds import ApiObject
 from fairway.api.policy import Policy
 from fairway.api.scheduling import NetworkTopology, PodGroup
 from fairway.drive.change import Bind
-from fairway.drive.changes import pod_key
+from fairway.drive.planned_changes import pod_key
 from fairway.drive.store import ObjectStore
 from fairway.scheduler.plan import Binding, Plan
 from fairway.state import invariants
@@ -307,11 +307,11 @@ class StateHistory(RuleBasedStateMachine):
         waiting = self.waiting()
         self.bind(waiting[index % len(waiting)], node)
 
-    @precondition(lambda self: any(self.store.under_way()))
+    @precondition(lambda self: any(self.store.in_flight()))
     @rule(index=st.integers(0, 9), accepted=st.booleans())
     def answer(self, index: int, accepted: bool) -> None:
         """Of what is under way one is made, or refused."""
-        under_way = sorted(self.store.under_way(), key=lambda change: change.key)
+        under_way = sorted(self.store.in_flight(), key=lambda change: change.key)
         change = under_way[index % len(under_way)]
         made = change.onto(self.objects.get(change.key)) if accepted else None
         if made is None:

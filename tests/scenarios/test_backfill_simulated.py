@@ -8,7 +8,7 @@ import pytest
 from fairway.api.policy import Policy
 from fairway.clock import SECOND
 from fairway.drive.change import Change
-from fairway.drive.loop import Cycle
+from fairway.drive.scheduler_loop import Cycle
 from fairway.scheduler.plan import Plan
 from fairway.sim.run import Simulation
 from fairway.sim.scenario import parse_scenario

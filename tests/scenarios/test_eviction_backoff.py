@@ -9,7 +9,7 @@ from fairway.api.kinds import ApiObject
 from fairway.api.meta import Condition
 from fairway.api.pods import Pod
 from fairway.clock import SECOND, to_datetime
-from fairway.drive.stop_records import eviction_record
+from fairway.drive.planned_changes import eviction_record
 from fairway.scheduler.plan import Plan
 from support import objects as make
 from support.contention import DAY, acting, evicted, notes, plan, preempting, reclaiming, running, running_gang, waiting

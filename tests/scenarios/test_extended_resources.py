@@ -15,8 +15,8 @@ from fairway.api.kinds import ApiObject
 from fairway.api.pods import Pod
 from fairway.devices.track.ledger import check_ledger, device_ledger
 from fairway.drive.change import MakeClassClaim
-from fairway.drive.changes import changes_of
 from fairway.drive.claims import is_made_for, released
+from fairway.drive.planned_changes import changes_of
 from fairway.drive.store import ObjectStore
 from fairway.scheduler.plan import Plan
 from fairway.state.cluster import ClusterState, Deleted, Upserted

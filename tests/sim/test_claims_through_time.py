@@ -13,7 +13,7 @@ from fairway.api.policy import default_policy
 from fairway.app.recordings import read_cycle, recording_to
 from fairway.clock import SECOND
 from fairway.devices.track.ledger import device_ledger
-from fairway.drive.recording import Recorder, digest
+from fairway.drive.recording import Recorder, plan_digest
 from fairway.resources.quantity import parse_quantity
 from fairway.scheduler.decide import decide
 from fairway.scheduler.plugins.installed import default_registry
@@ -265,7 +265,7 @@ def test_a_recorded_run_is_decided_the_same_again(tmp_path: Path) -> None:
     for number in range(played.simulation.scheduler.cycles):
         logged = read_cycle(tmp_path / "log", number)
         plan = decide(logged.state, policy, logged.now)
-        assert digest(plan) == logged.digest
+        assert plan_digest(plan) == logged.digest
 
 
 def test_pods_that_wait_in_the_cluster_are_left_out_and_counted(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from fairway.api.kinds import ApiObject
 from fairway.api.pods import Pod
 from fairway.api.policy import Policy, parse_policy
-from fairway.drive.objects import bound as bound_pod
+from fairway.drive.change import bound as bound_pod
 from fairway.scheduler.decide import decide
 from fairway.scheduler.framework.plugin_set import Registry
 from fairway.scheduler.paranoid import check

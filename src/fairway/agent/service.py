@@ -36,8 +36,8 @@ from fairway.app.live.logs import RunLog, forward_library_logs
 from fairway.app.stopping import finished_before_stop, stop_signals
 from fairway.errors import ApiError, InputError, PrepareError
 from fairway.kube.http.client import ApiClient
+from fairway.kube.http.paths import object_path
 from fairway.kube.reading.served import find_served
-from fairway.kube.requests.paths import object_path
 from fairway.kube.server.connection import Connection
 
 REFRESH = 30.0

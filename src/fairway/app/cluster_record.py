@@ -19,7 +19,7 @@ from fairway.api.policy import Policy
 from fairway.app.recordings import recording_to
 from fairway.app.records import without_free_text, written
 from fairway.clock import Micros
-from fairway.drive.loop import Cycle
+from fairway.drive import Cycle
 from fairway.scheduler.decide import decide
 from fairway.sim.report import OutputFiles
 from fairway.state.cluster import ClusterState, Upserted

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from fairway.api.arguments import Catalog
 from fairway.api.policy import Policy, parse_policy
-from fairway.drive import recording
-from fairway.drive.recording import RecordedCycle, Recorder
+from fairway.drive import RecordedCycle, Recorder
+from fairway.drive import read_cycle as read_recorded_cycle
 from fairway.errors import InputError
 from fairway.sim.policies import policy_text
 from fairway.sim.report import OutputFiles
@@ -60,7 +60,7 @@ def read_cycle(folder: Path, number: int) -> RecordedCycle:
     path = folder / EVENTS
     if not path.exists() and (folder / OPEN_EVENTS).exists():
         path = folder / OPEN_EVENTS
-    return recording.read_cycle(read_lines(path), number, str(path))
+    return read_recorded_cycle(read_lines(path), number, str(path))
 
 
 def read_recorded_policy(folder: Path, catalog: Catalog) -> Policy:

@@ -30,7 +30,7 @@ def command(folder: str, number: int, policy_file: str | None, output: str) -> N
     from pathlib import Path
 
     from fairway.app.recordings import part_of, read_cycle, read_recorded_policy
-    from fairway.drive.recording import digest
+    from fairway.drive import plan_digest
     from fairway.scheduler.decide import decide
     from fairway.scheduler.plugins.installed import default_registry
 
@@ -39,7 +39,7 @@ def command(folder: str, number: int, policy_file: str | None, output: str) -> N
     policy = logged_policy if policy_file is None else inputs.read_policy(policy_file)
     logged = read_cycle(path, number)
     plan = decide(logged.state, policy, logged.now)
-    same = digest(plan, reasons=logged.has_reasons) == logged.digest
+    same = plan_digest(plan, reasons=logged.has_reasons) == logged.digest
     if output == "table":
         from fairway.cli.plan_table import print_plan
 

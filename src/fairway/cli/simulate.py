@@ -14,7 +14,7 @@ from fairway.cli.output import console, echo, output_option, print_json, print_s
 if TYPE_CHECKING:
     from fairway.api.policy import Policy
     from fairway.app.view.run_report import Origin
-    from fairway.drive.loop import Listener
+    from fairway.drive import Listener
     from fairway.sim.report import OutputFiles
     from fairway.sim.run import Progress, RunResult
     from fairway.sim.scenario import Scenario

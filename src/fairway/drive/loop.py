@@ -1,167 +1,113 @@
-"""`SchedulerLoop`: when to decide, and what to do with the plan. It never looks at a clock and never waits.
+"""`DriverLoop`: what every driver's loop has in common: read events, decide, carry out, again.
 
-A cycle starts when something changed that the last plan did not expect, at most every `min_interval`; when a plan said
-that its answer may change by itself (`recheckAt`); and when the policy changed. Nothing changed, no cycle.
+A driver is the scheduler of one cluster (`scheduler_loop`) or the placer of a hub (`kube.hub`). Its loop is the sink
+that a world reports to; reports go to the object store, and wake the loop if they change anything. A cycle takes the
+changes into the state, decides if this replica leads, and plans the next cycle. The loop never reads a clock and never
+waits: it runs when its `Timer` calls it, so that virtual time, the sandbox and an API server drive the same code.
 
-Reasons cost more than decisions (with 1,000 hopeless pods 27 ms against 1), and people read them, not machines: they
-are worked out at most every `reasons_interval`; a cycle that skipped them is followed by one that does not.
+Everything here is called on one thread, the loop's. A world that has threads of its own hands over what they saw by
+`Timer.call_at`, or in batches between cycles.
 """
 
 from __future__ import annotations
 
-import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from fairway.api.kinds import ApiObject
-from fairway.api.policy import Policy
-from fairway.clock import SECOND, Micros
+from fairway.api.kinds import ApiObject, ObjectKey
+from fairway.clock import Micros
 from fairway.drive.change import Change
-from fairway.drive.changes import changes_of
 from fairway.drive.store import ObjectStore
-from fairway.drive.world import Handle, Timer, World
-from fairway.scheduler.decide import decide
-from fairway.scheduler.framework.plugin_set import Registry
-from fairway.scheduler.paranoid import check
-from fairway.scheduler.plan import Plan
-from fairway.scheduler.reservations.objects import ReservationWriter
-from fairway.state.cluster import ClusterState, Event
-from fairway.state.waiting import ADMITTED_PHASES
-
-Stopwatch = Callable[[], int]
-"""Nanoseconds from an arbitrary start: how long deciding took. It decides nothing."""
+from fairway.state.events import Event
 
 
-LONGEST_REST: Micros = 10 * SECOND
-"""Reasons are worked out again after this time, however long they take."""
+class EventSink(Protocol):
+    """Where a world reports what happens in it. Reports about one object arrive in the order of events; a report that
+    arrives twice, or late, does no harm.
+    """
 
+    def seen(self, thing: ApiObject) -> None:
+        """An object was added or modified, or exists."""
 
-@dataclass(frozen=True, slots=True)
-class Cycle:
-    """One decision, as listeners get it."""
+    def gone(self, thing: ApiObject) -> None:
+        """An object was deleted; `thing` is its last version."""
 
-    number: int
-    now: Micros
-    plan: Plan
-    changes: Sequence[Change]
-    has_reasons: bool
-    nanoseconds: int
-
-
-class Listener(Protocol):
-    """Wants to know what the loop does: recordings, views, metrics. A listener changes nothing."""
-
-    def applied(self, events: Sequence[Event]) -> None:
-        """The state was told these events."""
-
-    def decided(self, cycle: Cycle) -> None:
-        """A plan was made. The state is still the one that it was decided on."""
+    def settled(self, change: Change, version: str = "") -> None:
+        """A change was accepted. What it made of the object is reported by `seen` as well, now or later, unless another
+        change came after it: `version` is the one that the object got, where that is known.
+        """
 
     def refused(self, change: Change, why: str) -> None:
-        """The world did not make a change."""
+        """A change was not made and will not be: decide again without it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rhythm:
-    """How often the loop decides, and how often it says why."""
+class Sink(EventSink, Protocol):
+    """Where a world reports that may miss events, and then lists all objects."""
 
-    min_interval: Micros = 50_000
-    """Between two cycles that events started."""
-    every: Micros | None = None
-    """Decide at fixed times only (multiples of this after the start), as schedulers with a period do."""
-    and_every: bool = False
-    """With `every`: after events too."""
-    reasons_interval: Micros = SECOND
-    """0: every cycle says why jobs wait; a negative number: none does."""
-    reasons_rest: int = 0
-    """So many times as long as a cycle with reasons took must pass until the next: a user with very many kinds of pods
-    that wait makes them dear, and others' bindings wait meanwhile. 0 where time is virtual.
-    """
-
-    def after_event(self, now: Micros, start: Micros, last: Micros | None) -> Micros:
-        """When to decide about something that happened now."""
-        if self.every is not None and not self.and_every:
-            return self.fixed(now, start)
-        return now if last is None else max(now, last + self.min_interval)
-
-    def fixed(self, at: Micros, start: Micros) -> Micros:
-        """The first fixed time that is not before `at`."""
-        assert self.every is not None
-        return start + -(-(at - start) // self.every) * self.every
+    def listed(self, kind: str, things: Iterable[ApiObject], version: str = "") -> None:
+        """All objects of a kind: any other object of that kind is gone. `version` is the list's."""
 
 
-LIVE = Rhythm()
+class World(Protocol):
+    """Where changes are carried out."""
+
+    def carry_out(self, changes: Sequence[Change]) -> None:
+        """Start to carry out changes, in this order. Returns without waiting for an answer; each change is later
+        settled or refused, or its effect is seen, or its object is gone.
+        """
 
 
-class _Last(NamedTuple):
-    """What the loop has to know of its last cycle. It does not hold the plan: one that no reader holds is not worked
-    out to the end when the state changes.
-    """
+class Handle(Protocol):
+    """A planned call."""
 
-    now: Micros
-    recheck_at: Micros | None
-    has_reasons: bool
+    def cancel(self) -> None: ...
 
 
-@dataclass(slots=True)
-class _Planned:
-    """The cycle that is planned, if any."""
+class Timer(Protocol):
+    """Time as the loop sees it: virtual, scaled or real."""
 
+    def now(self) -> Micros: ...
+
+    def call_at(self, when: Micros, call: Callable[[], None]) -> Handle:
+        """Have `call` run on the loop's thread at a time; a past time means as soon as possible, and never before
+        `call_at` has returned.
+        """
+
+
+class _PlannedCycle(NamedTuple):
     at: Micros
     handle: Handle
 
 
-class SchedulerLoop:
-    """See the module. It is also the sink that its world reports to."""
+class DriverLoop(ABC):
+    """Reports go into `store`; cycles are planned with `timer`. A subclass applies events, decides, and says when."""
 
-    def __init__(
-        self,
-        world: World,
-        timer: Timer,
-        policy: Policy,
-        *,
-        state: ClusterState | None = None,
-        rhythm: Rhythm = LIVE,
-        registry: Registry | None = None,
-        listeners: Iterable[Listener] = (),
-        stopwatch: Stopwatch = time.perf_counter_ns,
-        makes_claims: bool = True,
-        writes_first: bool = False,
-        class_claims: bool = False,
-    ) -> None:
-        """With `writes_first` a plan is carried out before listeners get it, so that they delay no binding:
-        for a world that answers later only.
-        """
+    def __init__(self, timer: Timer, *, leads: bool) -> None:
         self.store = ObjectStore()
-        self.state = ClusterState() if state is None else state
-        self.policy = policy
-        self.listeners = list(listeners)
-        self.cycles = 0
-        self.paranoid = False
-        """Whether all that is kept between cycles is checked after each; an `InvariantError` ends the run."""
-        self._world = world
         self._timer = timer
-        self._rhythm = rhythm
-        self._registry = registry
-        self._stopwatch = stopwatch
-        self._makes_claims = makes_claims
-        self._writes_first = writes_first
-        self.class_claims = class_claims
-        self._start = timer.now()
-        self._leads = True
-        self._must_decide = True
-        self._planned: _Planned | None = None
+        self._leads = leads
+        self._planned: _PlannedCycle | None = None
         self._is_woken = False
-        """Whether something that happened has planned the next cycle: what happens after it plans no earlier one."""
-        self._last: _Last | None = None
-        self._answered: Micros | None = None
-        """When a cycle that something had started was last. One that only worked out reasons delays no other."""
-        self._explained: Micros | None = None
-        """When a plan had reasons last."""
-        self._took: Micros = 0
-        """How long the last cycle with reasons took, with what listeners made of them."""
-        self._reservations = ReservationWriter()
+        """Whether an event has planned the next cycle: events after it would plan no earlier one."""
+
+    # -- what a subclass does --------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _earliest(self, now: Micros) -> Micros:
+        """When a cycle may answer something that happens now."""
+
+    @abstractmethod
+    def _apply(self, events: Sequence[Event], matters: bool) -> None:
+        """Take events into the state. `matters`: whether they can change a decision."""
+
+    @abstractmethod
+    def _decide(self, now: Micros) -> None:
+        """Decide and carry out, if there is anything to decide. Called only while this replica leads."""
+
+    @abstractmethod
+    def _plan_next(self, now: Micros) -> None:
+        """Plan what is known of the next cycle."""
 
     # -- the sink --------------------------------------------------------------------------------------------
 
@@ -177,53 +123,37 @@ class SchedulerLoop:
         self.store.listed(kind, things, version)
         self._wake_if_dirty()
 
-    def settled(self, change: Change, version: str = "") -> None:
-        """Accepted, but not shown yet: it stays in the overlay until its object shows it, or is past it."""
-        self.store.settled(change, version)
-        self._wake_if_dirty()
-
-    def refused(self, change: Change, why: str) -> None:
-        self.store.refused(change)
-        for listener in self.listeners:
-            listener.refused(change, why)
-        self._must_decide = True
-        self._wake()
-
-    # -- leading, and the policy ----------------------------------------------------------------------------
-
-    def lead(self, leads: bool) -> None:
-        """A loop that does not lead keeps its state up to date and decides nothing."""
-        self._leads = leads
-        if leads:
-            self._must_decide = True
-            self._wake()
-
-    def use(self, policy: Policy) -> None:
-        """Decide by another policy from now on."""
-        self.policy = policy
-        self._must_decide = True
-        self._wake()
-
-    def explain(self) -> None:
-        """Work reasons out once more, though nothing changed: what was said of the last ones did not arrive."""
-        if self._last is not None and self._explained is not None:
-            self._last = self._last._replace(has_reasons=False)
-            self._plan(self._next_reasons(self._timer.now()))
+    # -- cycles ----------------------------------------------------------------------------------------------
 
     @property
     def next_cycle(self) -> Micros | None:
-        """When the loop decides next, as far as is planned."""
+        """When the next cycle is planned; None if none is."""
         return None if self._planned is None else self._planned.at
 
-    # -- cycles ----------------------------------------------------------------------------------------------
+    def cycle(self) -> None:
+        """Catch up, decide if this replica leads, and plan the next cycle."""
+        self._planned = None
+        self._is_woken = False
+        now = self._timer.now()
+        self.catch_up()
+        if self._leads:
+            self._decide(now)
+        self._plan_next(now)
+
+    def catch_up(self) -> None:
+        """Take everything that was reported into the state."""
+        events, matters = self.store.drain()
+        if events:
+            self._apply(events, matters)
 
     def _wake_if_dirty(self) -> None:
+        """A report that changes nothing (a heartbeat, a relist, the echo of our own write) wakes nothing."""
         if self.store.is_dirty and not self._is_woken:
             self._wake()
 
     def _wake(self) -> None:
         self._is_woken = True
-        self._plan(self._rhythm.after_event(self._timer.now(), self._start, self._answered))
+        self._plan(self._earliest(self._timer.now()))
 
     def _plan(self, at: Micros) -> None:
         """Have a cycle at a time, or earlier if one is planned earlier."""
@@ -231,127 +161,16 @@ class SchedulerLoop:
             if self._planned.at <= at:
                 return
             self._planned.handle.cancel()
-        self._planned = _Planned(at, self._timer.call_at(at, self.cycle))
+        self._planned = _PlannedCycle(at, self._timer.call_at(at, self.cycle))
 
-    def resume(self, at: Micros | None) -> None:
-        """What is there was decided about before a restart: look again at a time, or when something happens."""
-        self.catch_up()
+    def _plan_nothing(self) -> None:
         if self._planned is not None:
             self._planned.handle.cancel()
             self._planned = None
         self._is_woken = False
-        if at is not None:
-            self._plan(at)
 
-    def catch_up(self) -> None:
-        """Tell the state what has happened."""
-        events, matters = self.store.drain()
-        if not events:
-            return
-        for event in events:
-            self.state.apply(event)
-        for listener in self.listeners:
-            listener.applied(events)
-        self._must_decide |= matters
 
-    def cycle(self) -> None:
-        """Catch up, decide, carry out, and plan the next cycle."""
-        self._planned = None
-        self._is_woken = False
-        now = self._timer.now()
-        self.catch_up()
-        if not self._leads or not (self._must_decide or self._is_due(now)):
-            self._plan_next(now)
-            return
-        if self._must_decide:
-            self._answered = now
-        self._must_decide = False
-        if self._reasons_due(now) or self._has_work():
-            begin = self._stopwatch()
-            cycle = self._decide(now)
-            self._carry_out(cycle)
-            if cycle.has_reasons:
-                self._took = (self._stopwatch() - begin) // 1000
-        elif self._last is not None:
-            self._last = self._last._replace(has_reasons=False)  # what queues and classes have is still to be said
-        self._plan_next(now)
-
-    def _has_work(self) -> bool:
-        """Whether there is anything that a plan could change: pods that wait, reservations to end, or groups without
-        pods that are not let in yet.
-        """
-        self.state.refresh()
-        waiting = self.state.waiting
-        if len(waiting) > 0 or len(self.state.reservations) > 0:
-            return True
-        return any(job.phase not in ADMITTED_PHASES for job in (*waiting.empty, *waiting.short))
-
-    def _is_due(self, now: Micros) -> bool:
-        """Whether the last plan asked to be looked at again by now, or left the reasons out."""
-        if self._last is None:
-            return True
-        recheck = self._last.recheck_at
-        return (recheck is not None and recheck <= now) or self._owes_reasons(now)
-
-    def _decide(self, now: Micros) -> Cycle:
-        reasons = self._reasons_due(now)
-        begin = self._stopwatch()
-        plan = decide(self.state, self.policy, now, registry=self._registry, reasons=reasons)
-        spent = self._stopwatch() - begin
-        if self.paranoid:
-            check(self.state, self.policy, now, registry=self._registry)
-        changes = changes_of(
-            plan,
-            self.store,
-            now,
-            self._reservations,
-            makes_claims=self._makes_claims,
-            class_claims=self.class_claims,
-            writes_reservations=not self.policy.no_reservations,
-        )
-        return Cycle(self.cycles, now, plan, changes, reasons, spent)
-
-    def _carry_out(self, cycle: Cycle) -> None:
-        self.cycles += 1
-        self._last = _Last(cycle.now, cycle.plan.recheck_at, cycle.has_reasons)
-        if cycle.has_reasons:
-            self._explained = cycle.now
-        self.store.sent(cycle.changes)
-        if cycle.changes and self._writes_first:
-            self._world.carry_out(cycle.changes)
-        for listener in self.listeners:
-            listener.decided(cycle)
-        if cycle.changes and not self._writes_first:
-            self._world.carry_out(cycle.changes)
-
-    def _plan_next(self, now: Micros) -> None:
-        if self.store.is_dirty:
-            self._plan(self._rhythm.after_event(now, self._start, now))
-            return
-        if self._last is None or not self._leads:
-            return
-        recheck = self._last.recheck_at
-        if recheck is not None and recheck > now and self._has_work():
-            self._plan(recheck if self._rhythm.every is None else self._rhythm.fixed(recheck, self._start))
-        if self._rhythm.reasons_interval > 0 and not self._last.has_reasons:
-            self._plan(self._next_reasons(now))
-
-    # -- reasons ---------------------------------------------------------------------------------------------
-
-    def _reasons_due(self, now: Micros) -> bool:
-        interval = self._rhythm.reasons_interval
-        if interval <= 0:
-            return interval == 0
-        return self._explained is None or now >= self._explained + self._reasons_interval
-
-    def _next_reasons(self, now: Micros) -> Micros:
-        assert self._explained is not None
-        return max(now, self._explained + self._reasons_interval)
-
-    @property
-    def _reasons_interval(self) -> Micros:
-        rest = min(LONGEST_REST, self._rhythm.reasons_rest * self._took)
-        return max(self._rhythm.reasons_interval, rest)
-
-    def _owes_reasons(self, now: Micros) -> bool:
-        return self._last is not None and not self._last.has_reasons and self._reasons_due(now)
+def title(key: ObjectKey) -> str:
+    """An object as messages name it."""
+    kind, namespace, name = key
+    return f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"

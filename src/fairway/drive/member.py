@@ -1,8 +1,8 @@
-"""What a member cluster reports to its hub: what is free, how many pods of which size would fit, how long work waits,
-and what the workloads of placements use.
+"""A member cluster's report to its hub: free capacity, how many pods of which size would fit, how long work waits, and
+what the workloads of placements use.
 
-All of it is one report, made from one state: what a workload uses and what is free no longer change together, so that
-the books of the hub balance at every moment.
+All of it is one report, made from one state: a pod that starts moves from the free capacity to the usage of its
+placement in one step, so that the hub's accounts balance at every moment.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fairway.api.pods import Pod
 from fairway.clock import SECOND, Micros
 from fairway.devices.model.pools import KIND_PREFIX
 from fairway.drive.change import Change
-from fairway.drive.loop import Cycle
+from fairway.drive.scheduler_loop import Cycle
 from fairway.fleet.names import FREE, SHAPES, USAGE, USED_BY_NAME, USED_BY_NAMESPACE, WAITS
 from fairway.resources import format_amount
 from fairway.resources.columns import Vector
@@ -31,22 +31,24 @@ from fairway.state.jobs import ON_NODE
 from fairway.state.shapes import Shape
 from fairway.state.snapshot import WorkingCopy
 
-MOST_SHAPES = 12
-"""Sizes of pods that are reported: those that most pods have."""
-LONGEST_SHAPE = 2000
-"""Characters of one size as it is reported. A longer one (a node selector of a hundred labels) is left out."""
-MOST_PLACEMENTS = 300
-"""Whose usage is reported: those that most pods name. Labels are free text, and a hub takes a report up to a size."""
-MOST_QUEUES = 50
+MAX_SHAPES = 12
+"""Number of pod sizes in a report: the most frequent ones."""
+MAX_SHAPE_TEXT = 2000
+"""Characters of one size in a report. A longer one (a node selector of a hundred labels) is left out."""
+MAX_PLACEMENTS = 300
+"""Number of placements whose usage is reported: those that most pods name. Labels are free text, and a hub accepts
+reports up to a size only.
+"""
+MAX_QUEUES = 50
 _STEPS = (0, 60, 300, 900, 3600, 4 * 3600, 86_400)
-"""Waits are reported in these steps, in seconds: a wait that only grows is no news."""
+"""Waits are rounded down to these steps, in seconds, so that a wait that only grows is no new report."""
 
 MemberReport = Mapping[str, str]
 """Annotations of the ManagedCluster."""
 
 
 class PlacementPods:
-    """The pods that carry the labels of a placement: a listener of the loop, so that no report looks at all pods."""
+    """The pods with the labels of a placement. A listener of the loop, so that no report walks all pods."""
 
     def __init__(self) -> None:
         self._owners: dict[ObjectKey, str] = {}
@@ -68,10 +70,10 @@ class PlacementPods:
     def refused(self, change: Change, why: str) -> None: ...
 
     def usage(self, state: ClusterState) -> dict[str, dict[str, str]]:
-        """What pods on nodes use, by placement: amounts that are not free, of resources that nodes have. Of a placement
-        that is left out all that is reserved seems to be unused: the hub then gives away too little, never too much.
+        """What pods on nodes use, by placement, of the resources that nodes have. The whole reservation of a placement
+        that is left out looks unused: the hub then places too little, never too much.
         """
-        has = _offered(state)
+        offered = _offered(state)
         sums: dict[str, dict[int, int]] = {}
         counts: Counter[str] = Counter()
         for (_, namespace, name), owner in self._owners.items():
@@ -82,10 +84,10 @@ class PlacementPods:
             counts[owner] += 1
             used = sums.setdefault(owner, {})
             for row, amount in task.shape.vector:
-                if row in has:
+                if row in offered:
                     used[row] = used.get(row, 0) + amount
-        most = sorted(sorted(sums, key=lambda owner: (-counts[owner], owner))[:MOST_PLACEMENTS])
-        return {owner: _amounts(state, tuple(sorted(sums[owner].items()))) for owner in most}
+        reported = sorted(sorted(sums, key=lambda owner: (-counts[owner], owner))[:MAX_PLACEMENTS])
+        return {owner: _amounts(state, tuple(sorted(sums[owner].items()))) for owner in reported}
 
 
 def _owner(labels: Mapping[str, str]) -> str:
@@ -93,7 +95,7 @@ def _owner(labels: Mapping[str, str]) -> str:
     return f"{namespace}/{name}" if namespace and name else ""
 
 
-def report(state: ClusterState, pods: PlacementPods, now: Micros) -> MemberReport:
+def member_report(state: ClusterState, pods: PlacementPods, now: Micros) -> MemberReport:
     idle = _idle(state)
     return {
         **_amounts_only(state, pods, idle),
@@ -102,16 +104,16 @@ def report(state: ClusterState, pods: PlacementPods, now: Micros) -> MemberRepor
     }
 
 
-def scores(state: ClusterState) -> dict[str, int]:
-    """How much of each resource is free, as Open Cluster Management counts: from -100, nothing, to 100, all of it."""
+def member_scores(state: ClusterState) -> dict[str, int]:
+    """The free part of each resource on the scale of Open Cluster Management: -100 is nothing, 100 is all of it."""
     idle = _idle(state)
     totals = state.nodes.allocatable.data[:, _usable(state)].sum(axis=1).tolist()
-    found = zip(state.axis.names, idle.sum(axis=1).tolist(), totals, strict=False)
-    return {f"{name}Free": 200 * free // total - 100 for name, free, total in found if total and not _is_counted(name)}
+    rows = zip(state.axis.names, idle.sum(axis=1).tolist(), totals, strict=False)
+    return {f"{name}Free": 200 * free // total - 100 for name, free, total in rows if total and not _is_counted(name)}
 
 
 def amounts_report(state: ClusterState, pods: PlacementPods) -> MemberReport:
-    """The part of a report that placement counts with: what is free, and what placements use."""
+    """The part of a report that placing depends on: free capacity, and what placements use."""
     return _amounts_only(state, pods, _idle(state))
 
 
@@ -120,8 +122,8 @@ def _amounts_only(state: ClusterState, pods: PlacementPods, idle: Any) -> dict[s
 
 
 def _idle(state: ClusterState) -> Any:
-    """What nodes that take pods can still take: by resource and node, nothing negative. What is being released for a
-    nominated pod is not free.
+    """Free capacity of the nodes that accept pods, by resource and node, never negative. Capacity that is being
+    released for a nominated pod is not free.
     """
     nodes = state.nodes
     nodes.reach()
@@ -132,36 +134,36 @@ def _idle(state: ClusterState) -> Any:
 
 
 def _usable(state: ClusterState) -> Any:
-    """Rows of the nodes that take pods."""
+    """Columns of the nodes that accept pods."""
     nodes, size = state.nodes, len(state.nodes)
     return np.flatnonzero(nodes.alive[:size] & nodes.ready[:size] & nodes.schedulable[:size])
 
 
 def _free(state: ClusterState, idle: Any) -> dict[str, str]:
     named = zip(state.axis.names, idle.sum(axis=1).tolist(), strict=False)
-    has = _offered(state)
+    offered = _offered(state)
     return {
         name: format_amount(name, amount)
         for row, (name, amount) in enumerate(named)
-        if row in has and not _is_counted(name)
+        if row in offered and not _is_counted(name)
     }
 
 
 def _offered(state: ClusterState) -> set[int]:
-    """Rows of the resources that some node has. A pod that names its node itself may request any."""
+    """Rows of the resources that some node has. A pod that names its node itself may request others."""
     return set(np.flatnonzero(state.nodes.allocatable.data.any(axis=1)).tolist())
 
 
 def _shapes(state: ClusterState, idle: Any) -> list[dict[str, Any]]:
-    """How many more pods of a size fit at once on nodes that they may use: also the largest gang of that size."""
+    """How many more pods of a size fit at once on nodes that they may use, which is also the largest gang of it."""
     alike: dict[tuple[Any, ...], list[Shape]] = {}
     for shape in state.shapes():
         if shape.tasks and not shape.best_effort and not shape.giant:
             key = shape.key
             alike.setdefault((key.vector, key.node_selector, key.node_affinity, key.tolerations), []).append(shape)
     most = sorted(alike.items(), key=lambda entry: (-sum(shape.tasks for shape in entry[1]), repr(entry[0])))
-    made = (_shape(state, shapes[0], idle) for _, shapes in most[: 4 * MOST_SHAPES])
-    return list(islice((one for one in made if len(_json(one)) <= LONGEST_SHAPE), MOST_SHAPES))
+    made = (_shape(state, shapes[0], idle) for _, shapes in most[: 4 * MAX_SHAPES])
+    return list(islice((one for one in made if len(_json(one)) <= MAX_SHAPE_TEXT), MAX_SHAPES))
 
 
 def _shape(state: ClusterState, shape: Shape, idle: Any) -> dict[str, Any]:
@@ -172,7 +174,7 @@ def _shape(state: ClusterState, shape: Shape, idle: Any) -> dict[str, Any]:
 
 
 def _admitting(state: ClusterState, shape: Shape) -> Any:
-    """The nodes whose labels and taints let pods of the shape in, by the scheduler's own rules."""
+    """The nodes whose labels and taints admit pods of the shape, by the scheduler's own rules."""
     nodes = cast(WorkingCopy, _NodesOnly(state, len(state.nodes), state.nodes.names))
     passes = matching.selector_column(shape, nodes)
     required = matching.required_affinity_column(shape, nodes)
@@ -187,7 +189,7 @@ def _admitting(state: ClusterState, shape: Shape) -> Any:
 
 
 class _NodesOnly(NamedTuple):
-    """What matching reads of a working copy."""
+    """The part of a working copy that matching reads."""
 
     state: ClusterState
     size: int
@@ -202,20 +204,20 @@ def _fits(vector: Vector, idle: Any) -> int:
 
 
 def _waits(state: ClusterState, now: Micros) -> dict[str, dict[str, dict[str, int]]]:
-    """Jobs that wait, by queue and priority class ("" for none), and the longest wait in steps of seconds."""
-    found: dict[str, dict[str, dict[str, int]]] = {}
+    """Pending jobs by queue and priority class ("" for none), and the longest wait in steps of seconds."""
+    waits: dict[str, dict[str, dict[str, int]]] = {}
     for queue, name, jobs, since in _waiting(state):
-        if queue not in found and len(found) >= MOST_QUEUES:
+        if queue not in waits and len(waits) >= MAX_QUEUES:
             continue
-        entry = found.setdefault(queue, {}).setdefault(name, {"jobs": 0, "longestSeconds": 0})
+        entry = waits.setdefault(queue, {}).setdefault(name, {"jobs": 0, "longestSeconds": 0})
         entry["jobs"] += jobs
         waited = 0 if since is None else max(0, (now - since) // SECOND)
         entry["longestSeconds"] = max(entry["longestSeconds"], max(step for step in _STEPS if step <= waited))
-    return {queue: dict(sorted(found[queue].items())) for queue in sorted(found)}
+    return {queue: dict(sorted(waits[queue].items())) for queue in sorted(waits)}
 
 
 def _waiting(state: ClusterState) -> Iterator[tuple[str, str, int, Micros | None]]:
-    """By class of equal jobs, of which the first has waited longest; then jobs that have started in part."""
+    """By equivalence class, of which the first job has waited longest; then jobs that have started in part."""
     for template in state.waiting.templates_in_use():
         for key, alike in template.classes.items():
             if alike.jobs:
@@ -231,9 +233,9 @@ def _amounts(state: ClusterState, vector: Vector) -> dict[str, str]:
 
 
 def _is_counted(name: str) -> bool:
-    """Whether a row counts devices by class or kind, beside the resources that nodes have."""
+    """Whether a row counts devices by class or kind, in addition to the resources that nodes have."""
     return name.startswith((CLASS_PREFIX, KIND_PREFIX))
 
 
-def _json(thing: object) -> str:
-    return json.dumps(thing, separators=(",", ":"))
+def _json(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"))

@@ -1,12 +1,12 @@
-"""A recording of what a scheduler was told and decided, so that any cycle can be decided again, bit for bit.
+"""Recordings of a scheduler's inputs and decisions, from which any cycle can be decided again, bit for bit.
 
-A recording is lines of JSON: everything that the state was told, in order, and for each cycle a line with its number,
-its time and the digest of its plan. It is made by a listener, so any world can be recorded; where the lines go and
-come from is the caller's business.
+A recording is lines of JSON: every event of the state, in order, and for each cycle a line with its number, its time
+and the digest of its plan. A listener writes it, so any world can be recorded; where the lines go and come from is the
+caller's business.
 
-    {"schedulerNames": ["fairway"]}          at the beginning, where not every pod is scheduled
+    {"schedulerNames": ["fairway"]}          first, unless every pod is scheduled
     {"upsert": "Pod", "object": {...}}       {"delete": "Pod", "object": {...}}
-    {"cycle": 17, "now": "2026-01-01T00:00:05Z", "plan": "<sha256>"}      with "reasons": false where it had none
+    {"cycle": 17, "now": "2026-01-01T00:00:05Z", "plan": "<sha256>"}      with "reasons": false if it had none
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import msgspec
 from fairway.api.kinds import KINDS, ApiObject
 from fairway.clock import Micros, format_rfc3339, parse_rfc3339
 from fairway.drive.change import Change
-from fairway.drive.loop import Cycle
+from fairway.drive.scheduler_loop import Cycle
 from fairway.errors import InputError
 from fairway.scheduler.plan import Plan
 from fairway.state.cluster import ClusterState, Deleted, Event, Upserted
@@ -30,12 +30,12 @@ _STRUCTS = {kind.name: kind.struct for kind in KINDS}
 
 
 def plan_text(plan: Plan) -> bytes:
-    """The plan as bytes: equal plans have equal bytes."""
+    """The plan as bytes; equal plans have equal bytes."""
     return msgspec.json.encode(plan.document())
 
 
-def digest(plan: Plan, *, reasons: bool = True) -> str:
-    """Of all that a plan says; without `reasons` of what it does, for one that was decided without them."""
+def plan_digest(plan: Plan, *, reasons: bool = True) -> str:
+    """Digest of a whole plan; without `reasons` of what it does only, for one that was decided without them."""
     if reasons:
         return hashlib.sha256(plan_text(plan)).hexdigest()
     done = (plan.bindings, plan.evictions, plan.reservations, plan.nominations, plan.released, plan.overruns)
@@ -43,7 +43,7 @@ def digest(plan: Plan, *, reasons: bool = True) -> str:
 
 
 class Recorder:
-    """A listener that writes a recording. Reasons are part of a plan: a cycle without them says so."""
+    """A listener that writes a recording. Reasons are part of a plan: a cycle without them is marked."""
 
     def __init__(self, write: Callable[[bytes], object], scheduler_names: Iterable[str] | None = None) -> None:
         self._write = write
@@ -59,19 +59,19 @@ class Recorder:
                     self._line({"delete": _NAMES[type(thing)], "object": thing})
 
     def decided(self, cycle: Cycle) -> None:
-        found = digest(cycle.plan, reasons=cycle.has_reasons)
-        line = {"cycle": cycle.number, "now": format_rfc3339(cycle.now), "plan": found}
+        plan = plan_digest(cycle.plan, reasons=cycle.has_reasons)
+        line = {"cycle": cycle.number, "now": format_rfc3339(cycle.now), "plan": plan}
         self._line(line if cycle.has_reasons else line | {"reasons": False})
 
     def refused(self, change: Change, why: str) -> None:
-        """What became of a change shows in the objects."""
+        """The outcome of a change shows in the objects."""
 
     def _line(self, line: dict[str, Any]) -> None:
         self._write(msgspec.json.encode(line) + b"\n")
 
 
 class RecordedCycle(NamedTuple):
-    """A cycle as it was recorded, with the state that it saw."""
+    """A recorded cycle with the state that it was decided on."""
 
     number: int
     now: Micros
@@ -81,7 +81,7 @@ class RecordedCycle(NamedTuple):
 
 
 class RecordedStep(NamedTuple):
-    """A cycle with what the state was told before it."""
+    """A recorded cycle with the events before it."""
 
     number: int
     now: Micros
@@ -91,7 +91,7 @@ class RecordedStep(NamedTuple):
 
 
 class RecordedLines:
-    """The lines of a recording, read one after the other; `source` names it in errors."""
+    """The lines of a recording, read one by one; `source` names it in errors."""
 
     def __init__(self, lines: Iterable[str], source: str) -> None:
         self._source = source
@@ -99,7 +99,7 @@ class RecordedLines:
         self._first: tuple[int, dict[str, Any]] | None = None
         self.scheduler_names: list[str] | None = None
         self.rest: list[Event] = []
-        """What the state was told after the last cycle, when all cycles were read."""
+        """The events after the last cycle, once all cycles are read."""
         for count, text in self._lines:
             line = _decoded(f"{source}:{count}", text)
             if "schedulerNames" in line:
@@ -115,10 +115,10 @@ class RecordedLines:
                 events.append(_event(place, line))
                 continue
             try:
-                number, now, found = int(line["cycle"]), parse_rfc3339(line["now"]), str(line["plan"])
+                number, now, plan = int(line["cycle"]), parse_rfc3339(line["now"]), str(line["plan"])
             except (KeyError, TypeError, ValueError, InputError) as error:
                 raise InputError(f"{place}: not a cycle of a recording: {error}") from None
-            yield RecordedStep(number, now, found, line.get("reasons", True) is not False, events)
+            yield RecordedStep(number, now, plan, line.get("reasons", True) is not False, events)
             events = []
         self.rest = events
 

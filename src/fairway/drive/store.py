@@ -1,12 +1,12 @@
-"""`ObjectStore`: every object as it was last seen, and one overlay of what was sent but is not seen yet.
+"""`ObjectStore`: every object as it was last seen, and an overlay of changes that were sent but not seen yet.
 
-What the scheduler counts with is the *effective* object: the newest version that was seen, with the changes on top
-that are under way. So a pod that was just bound counts as bound until its own object says so, or the change is
-refused; nothing else has to know about that.
+The scheduler works with the *effective* object: the newest version that was seen, with the changes in flight on top. So
+a pod that was just bound counts as bound until its own object shows it, or the change is refused (spec K7); nothing
+else has to deal with that.
 
-The store turns reports into events for the state, at most one per object and batch: `drain` compares what the state
-was told last with what is effective now. Reports that change nothing (a heartbeat, a relist, the echo of our own
-write) cost a comparison, and make no event.
+The store turns reports into events for the state, at most one per object and batch: `drain` compares the version that
+the state has with the effective one. Reports that change nothing (a heartbeat, a relist, the echo of our own write)
+cost a comparison and yield no event.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _NONE: list[Change] = []
 
 
 class Batch(NamedTuple):
-    """Events for the state. `matters` is False where they only say what the last plan expected: that what it wrote was
-    written, or that a pod started on its node. Nothing new can be decided because of them.
+    """Events for the state. `matters` is False if they only confirm what the last plan expected: that its writes were
+    made, or that a pod started on its node. No decision can change because of them.
     """
 
     events: list[Event]
@@ -38,28 +38,28 @@ class Batch(NamedTuple):
 
 
 class ObjectStore:
-    """See the module. Objects are never changed in place."""
+    """Objects are never changed in place."""
 
     def __init__(self) -> None:
         self._seen: dict[str, dict[ObjectKey, ApiObject]] = {}
-        """By kind, as the world showed them last."""
+        """By kind, as they were last seen."""
         self._told: dict[ObjectKey, ApiObject] = {}
-        """What the state counts with."""
+        """The versions that the state has."""
         self._sent: dict[ObjectKey, list[Change]] = {}
         self._made: dict[ObjectKey, ApiObject | None] = {}
-        """What the changes under way make of their objects; whatever changes either forgets it."""
+        """Cached effective objects of those with changes in flight; dropped whenever either changes."""
         self._settled: dict[ObjectKey, tuple[Change, int]] = {}
-        """Changes under way that were accepted, the last of each object, and the version that it got by that."""
+        """The last accepted change of each object with changes in flight, and the version that it gave the object."""
         self._listed: dict[str, int] = {}
         """The version of the last list, by kind."""
         self._dirty: dict[ObjectKey, ApiObject | None] = {}
-        """Keys that may have changed since the last batch, in order. What was deleted in between has its last version
-        here, so that an object that was created again under its name is reported as a deletion and an addition.
+        """Keys that may have changed since the last batch, in order. An object that was deleted in between has its last
+        version here, so that one created again under its name is reported as a deletion and an addition.
         """
         self._ours: dict[ObjectKey, ApiObject | None] = {}
-        """What changes that were sent since the last batch make of their objects."""
+        """Effective objects of the changes that were sent since the last batch."""
         self.nominated: set[ObjectKey] = set()
-        """Pods that wait for a node that is being freed, as the state was last told."""
+        """Pods with a nomination and no node, in the versions that the state has."""
 
     # -- reading ---------------------------------------------------------------------------------------------
 
@@ -77,8 +77,8 @@ class ObjectStore:
         return thing
 
     def has_shown(self, key: ObjectKey, version: str) -> bool:
-        """Whether this version of an object or a later one was seen, or that it is gone. Of its kind all is known then
-        that was written before.
+        """Whether this version of an object or a later one was seen, or that it is gone. Then everything of its kind
+        that was written before was seen, too.
         """
         thing = self._seen.get(key[0], _NOTHING).get(key)
         if thing is None:
@@ -96,7 +96,7 @@ class ObjectStore:
                 yield key, thing
 
     def has_kind(self, kind: str) -> bool:
-        """Whether there may be an object of a kind: False is sure."""
+        """Whether there may be an object of a kind; False is certain."""
         return bool(self._sent) or bool(self._seen.get(kind))
 
     def objects(self) -> Iterator[ApiObject]:
@@ -110,15 +110,15 @@ class ObjectStore:
         return {kind: len(things) for kind, things in sorted(self._seen.items()) if things}
 
     def told(self) -> list[ApiObject]:
-        """All objects as the state counts with them."""
+        """All objects in the versions that the state has."""
         return list(self._told.values())
 
     def sent_to(self, key: ObjectKey) -> Sequence[Change]:
-        """Changes to one object that were sent, and neither seen nor refused yet."""
+        """Changes to one object that are in flight: sent, and neither seen nor refused yet."""
         return self._sent.get(key, ())
 
-    def under_way(self) -> Iterator[Change]:
-        """Changes that were sent, and neither seen nor refused yet."""
+    def in_flight(self) -> Iterator[Change]:
+        """All changes in flight."""
         for changes in self._sent.values():
             yield from changes
 
@@ -142,7 +142,7 @@ class ObjectStore:
         of_kind[key] = thing
         self._made.pop(key, None)
         changes = self._sent.get(key, _NONE)
-        left = _still_under_way(changes, thing, self._settled.get(key)) if changes else changes
+        left = _still_in_flight(changes, thing, self._settled.get(key)) if changes else changes
         if len(left) != len(changes):
             self._keep(key, left)
         elif known is not None and _same(thing, known):
@@ -150,12 +150,12 @@ class ObjectStore:
         self._dirty.setdefault(key, None)
 
     def gone(self, thing: ApiObject) -> None:
-        """`thing` is the last version that there was."""
+        """`thing` is the last version."""
         key = kinds.key(thing)
         of_kind = self._seen.get(key[0], {})
         known = of_kind.get(key)
         if known is not None and _is_older(thing, known):
-            return  # it was created again, and that was reported first
+            return  # it was created again, and the new one was reported first
         if known is None and key not in self._sent and key not in self._told:
             return
         of_kind.pop(key, None)
@@ -163,11 +163,11 @@ class ObjectStore:
         self._dirty[key] = thing
 
     def listed(self, kind: str, things: Iterable[ApiObject], version: str = "") -> None:
-        """All objects of a kind, taken as a difference to what is known. `version` is that of the list: what got its
-        own before and is not there is gone, though it was never seen.
+        """All objects of a kind, taken as a difference to those that were seen. `version` is that of the list: an
+        object of an accepted change with an earlier version that is missing is gone, though it was never seen.
 
-        A list that has older versions than were seen is of a server whose data were restored from a backup: it counts
-        all the same, and nothing that was written before counts as made.
+        A list with older versions than were seen is that of a server restored from a backup: it counts all the same,
+        and no earlier write counts as made.
         """
         there = set()
         known = self._seen.setdefault(kind, {})
@@ -190,7 +190,7 @@ class ObjectStore:
                     self._lose(key)
 
     def sent(self, changes: Iterable[Change]) -> None:
-        """Changes leave for the world: from now on they count."""
+        """Changes leave for the world: from now on they are part of the effective objects."""
         for change in changes:
             self._sent.setdefault(change.key, []).append(change)
             self._made.pop(change.key, None)
@@ -198,15 +198,15 @@ class ObjectStore:
             self._ours[change.key] = self.get(change.key)
 
     def settled(self, change: Change, version: str) -> None:
-        """A change was accepted, and its object got this version by it. It counts until that version or a later one is
-        seen, whatever that shows: another may have changed it again, or it may be gone, between two lists.
+        """A change was accepted and gave its object this version. It stays in the overlay until that version or a later
+        one is seen, whatever that shows: the object may have been changed again, or deleted, between two lists.
         """
         key, made = change.key, version_number(version)
         thing, changes = self._seen.get(key[0], _NOTHING).get(key), self._sent.get(key)
         if not changes or not any(one is change for one in changes):
             return
         if (thing is None or not change.uid) and change.onto(thing) is None:
-            # Deleted before it was seen: what is seen from now on is another one, or goes in a moment.
+            # Deleted before it was seen: whatever is seen from now on is another object, or about to go.
             self._keep(key, _behind(changes, change))
             self._dirty.setdefault(key, None)
             return
@@ -217,11 +217,11 @@ class ObjectStore:
             if made <= self._listed.get(key[0], -1):
                 self._lose(key)
         elif (_version(thing) or -1) >= made:
-            self._keep(key, _still_under_way(changes, thing, self._settled[key]))
+            self._keep(key, _still_in_flight(changes, thing, self._settled[key]))
             self._dirty.setdefault(key, None)
 
     def refused(self, change: Change) -> None:
-        """A change will not be made: it no longer counts."""
+        """A change will not be made: it leaves the overlay."""
         changes = self._sent.get(change.key, [])
         found = next((one for one in changes if one is change), None) or next(
             (one for one in changes if one == change), None
@@ -256,7 +256,7 @@ class ObjectStore:
                     self._told[key] = now
                     continue
             events.append(Upserted(now))
-            matters = matters or not (is_as_expected(now, expected) or _says_only_why(now, told))
+            matters = matters or not (is_as_expected(now, expected) or _differs_for_people(now, told))
             self._told[key] = now
             if isinstance(now, Pod):
                 self._index(key, now)
@@ -271,7 +271,7 @@ class ObjectStore:
             self.nominated.discard(key)
 
     def _lose(self, key: ObjectKey) -> None:
-        """What a change that was accepted made is gone, and no version of it was seen."""
+        """The object of an accepted change is gone, and no version of it was seen."""
         changes = self._sent[key]
         self._keep(key, _behind(changes, self._settled[key][0]))
         self._dirty.setdefault(key, None)
@@ -287,7 +287,7 @@ class ObjectStore:
 
 
 def is_as_expected(thing: ApiObject, expected: ApiObject | None) -> bool:
-    """Whether an object is what the last plan counts with; a pod on its node may have started there meanwhile."""
+    """Whether an object is as the last plan left it; a pod on its node may have started there meanwhile."""
     if expected is None or thing is expected or thing == expected:
         return expected is not None
     return (
@@ -301,8 +301,8 @@ def is_as_expected(thing: ApiObject, expected: ApiObject | None) -> bool:
 
 
 def _is_echo(thing: ApiObject, told: ApiObject) -> bool:
-    """Whether a pod is on its node as was assumed, and only its conditions say it in other words: no rule reads the
-    conditions of a pod that is on a node, and telling the state costs more than all else about a binding.
+    """Whether a pod is on its node as assumed, and only its conditions are worded differently. No rule reads the
+    conditions of a pod on a node, and an event for the state costs more than all else about a binding.
     """
     return (
         isinstance(thing, Pod)
@@ -314,8 +314,8 @@ def _is_echo(thing: ApiObject, told: ApiObject) -> bool:
     )
 
 
-def _says_only_why(thing: ApiObject, known: ApiObject | None) -> bool:
-    """Whether an object differs in what is written on it for people to read: why it waits, how many of it run."""
+def _differs_for_people(thing: ApiObject, known: ApiObject | None) -> bool:
+    """Whether an object differs only in what people read on it: why it is pending, how many of its pods run."""
     if isinstance(thing, Pod) and isinstance(known, Pod):
         same = replace(thing.status, conditions=known.status.conditions) == known.status
         return same and not thing.spec.node_name and thing.spec == known.spec and _same_metadata(thing, known)
@@ -325,14 +325,14 @@ def _says_only_why(thing: ApiObject, known: ApiObject | None) -> bool:
 
 
 def _behind(changes: list[Change], last: Change) -> list[Change]:
-    """The changes after one of them. Two may be equal."""
+    """The changes after one of them, found by identity: two may be equal."""
     place = next(place for place, change in enumerate(changes) if change is last)
     return changes[place + 1 :]
 
 
-def _still_under_way(changes: list[Change], thing: ApiObject, settled: tuple[Change, int] | None) -> list[Change]:
-    """Those that a version does not show yet. Changes to one object are made in order: one that is shown tells that
-    those before it were made, too, though no version in between was seen.
+def _still_in_flight(changes: list[Change], thing: ApiObject, settled: tuple[Change, int] | None) -> list[Change]:
+    """The changes that a version does not show yet. Changes to one object are made in order: if one is shown, those
+    before it were made, too, though no version in between was seen.
     """
     own = [change for change in changes if _concerns(change, thing)]
     for place in range(len(own), 0, -1):
@@ -342,7 +342,7 @@ def _still_under_way(changes: list[Change], thing: ApiObject, settled: tuple[Cha
 
 
 def _is_past(thing: ApiObject, change: Change, settled: tuple[Change, int] | None) -> bool:
-    """Whether a version is the one that a change made, or a later one."""
+    """Whether a version is the one that a change led to, or a later one."""
     return settled is not None and settled[0] is change and (_version(thing) or -1) >= settled[1]
 
 
@@ -351,7 +351,7 @@ def _concerns(change: Change, thing: ApiObject) -> bool:
 
 
 def _is_another(thing: ApiObject, known: ApiObject) -> bool:
-    """Whether two objects of one name are different ones: deleted, and created again."""
+    """Whether two objects of one name are different ones: deleted and created again."""
     return thing.metadata.uid != known.metadata.uid
 
 
@@ -371,7 +371,7 @@ def _is_old_news(thing: ApiObject, known: ApiObject) -> bool:
 
 
 def _same(thing: ApiObject, known: ApiObject) -> bool:
-    """Whether two versions of an object differ in their resource version at most."""
+    """Whether two versions of an object differ at most in their resource version."""
     if thing.metadata.resource_version == known.metadata.resource_version:
         return thing == known
     return _same_metadata(thing, known) and replace(thing, metadata=known.metadata) == known

@@ -19,7 +19,7 @@ from fairway.devices.select.selectors import Finding
 from fairway.errors import ApiError, InputError
 from fairway.kube.http.client import ApiClient
 from fairway.kube.http.exchange import JSON, MERGE_PATCH, ApiAnswer, ApiRequest, encoded, explained
-from fairway.kube.requests.paths import DEVICES, FAIRWAY, collection_path, object_path
+from fairway.kube.http.paths import DEVICES, FAIRWAY, collection_path, object_path
 
 Result = Literal["created", "changed", "unchanged", "deleted", "left out", "refused"]
 GOOD: tuple[Result, ...] = ("created", "changed", "unchanged", "deleted")

@@ -17,7 +17,7 @@ from fairway.api.scheduling import Queue
 from fairway.api.shape import Finding
 from fairway.api.text import Path as Place
 from fairway.clock import Micros
-from fairway.drive.loop import Listener
+from fairway.drive import Listener
 from fairway.errors import InputError
 from fairway.resources.algebra import Resource
 from fairway.resources.quantity import INT64_MAX

@@ -10,9 +10,7 @@ from fairway.api.fleet import ClusterClaim, ManagedCluster, ManagedClusterSpec, 
 from fairway.api.meta import ObjectMeta
 from fairway.api.policy import Policy
 from fairway.clock import Micros
-from fairway.drive.change import Change
-from fairway.drive.loop import Cycle
-from fairway.drive.member import PlacementPods, amounts_report
+from fairway.drive import Change, Cycle, PlacementPods, amounts_report
 from fairway.errors import InputError
 from fairway.resources.algebra import Resource
 from fairway.resources.quantity import INT64_MAX

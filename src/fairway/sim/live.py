@@ -16,8 +16,7 @@ from fairway.api.kinds import ApiObject
 from fairway.api.pods import Pod
 from fairway.api.scheduling import PodGroup
 from fairway.clock import Micros, from_datetime
-from fairway.drive.claims import claim_of, reserved
-from fairway.drive.objects import bound_at, terminating
+from fairway.drive import bound_at, claim_of, reserved, terminating
 from fairway.sim.loop import Rank
 from fairway.sim.virtual_cluster import VirtualCluster
 from fairway.sim.virtual_jobs import SimJob, SimPod, identified, is_ended, running

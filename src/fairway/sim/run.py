@@ -14,7 +14,7 @@ import msgspec
 from fairway.api.manifests import Manifests
 from fairway.api.policy import Policy
 from fairway.clock import Micros, format_rfc3339
-from fairway.drive.loop import Listener
+from fairway.drive import Listener
 from fairway.errors import InputError
 from fairway.sim.assertions import Breach, Evidence
 from fairway.sim.cluster_run import ClusterRun, ClusterWorld, RunInputs, RunWatchers, resources_of

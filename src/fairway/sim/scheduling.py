@@ -8,9 +8,7 @@ from typing import Literal
 
 from fairway.api.policy import Policy
 from fairway.clock import Micros, parse_rfc3339
-from fairway.drive.change import Change
-from fairway.drive.loop import Cycle, Listener, Rhythm, SchedulerLoop, Stopwatch
-from fairway.drive.world import EventSink
+from fairway.drive import Change, Cycle, EventSink, Listener, Rhythm, SchedulerLoop, Stopwatch
 from fairway.scheduler.plan import Plan, Reservation
 from fairway.sim.loop import EventLoop, VirtualTimer
 from fairway.sim.metrics.distribution import Distribution

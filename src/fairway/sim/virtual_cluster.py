@@ -24,11 +24,7 @@ from fairway.api.meta import ObjectMeta
 from fairway.api.pods import Pod
 from fairway.api.scheduling import EvictionRecord, PodGroup, Reservation, reservation_name
 from fairway.clock import SECOND, Micros
-from fairway.drive import claims
-from fairway.drive.change import Bind, Change, Evict
-from fairway.drive.objects import terminating
-from fairway.drive.stop_records import EVICTION_RECORD
-from fairway.drive.world import EventSink
+from fairway.drive import EVICTION_RECORD, Bind, Change, EventSink, Evict, is_made_for, released, terminating
 from fairway.resources.algebra import Resource
 from fairway.resources.quantity import format_amount
 from fairway.sim.assertions import Evidence
@@ -423,8 +419,8 @@ class VirtualCluster:
 
     def _release_claims(self, pod: SimPod) -> None:
         """A pod is over: its claims are free, as far as no other pod has them."""
-        for claim in list(claims.released(pod.pod, self._claims)):
-            if claims.is_made_for(claim, pod.pod):
+        for claim in list(released(pod.pod, self._claims)):
+            if is_made_for(claim, pod.pod):
                 self.erase(claim)
             else:
                 self.write(claim)

@@ -28,7 +28,7 @@ from fairway.api.pods import (
 )
 from fairway.api.scheduling import PodGroup, PodGroupSpec
 from fairway.clock import SECOND, Micros, to_datetime
-from fairway.drive.objects import unrecorded
+from fairway.drive import unrecorded
 from fairway.resources.quantity import format_amount
 from fairway.sim.metrics import JobFacts
 from fairway.sim.traces import GPU_MODEL_LABEL, TraceJob

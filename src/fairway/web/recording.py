@@ -12,7 +12,7 @@ from fairway.app.view.mirror import CycleReport, Mirror, reserved_jobs
 from fairway.app.view.picture import picture_of
 from fairway.app.view.watch import ClusterWatch
 from fairway.clock import Micros
-from fairway.drive.recording import RecordedLines
+from fairway.drive import RecordedLines
 from fairway.errors import InputError
 from fairway.scheduler.decide import decide
 from fairway.scheduler.plugins.installed import default_registry

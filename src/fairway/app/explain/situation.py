@@ -21,10 +21,7 @@ from fairway.api.policy import Policy
 from fairway.api.scheduling import PodGroup, Queue
 from fairway.app.explain.model import Effect
 from fairway.clock import Micros
-from fairway.drive.change import AllocateClaim, Bind
-from fairway.drive.changes import changes_of
-from fairway.drive.claims import released
-from fairway.drive.store import ObjectStore
+from fairway.drive import AllocateClaim, Bind, ObjectStore, changes_of, released
 from fairway.errors import InputError
 from fairway.scheduler.decide import decide
 from fairway.scheduler.plan import Plan

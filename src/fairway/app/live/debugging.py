@@ -20,9 +20,7 @@ from fairway.api import kinds
 from fairway.app.live.shadow import ShadowPolicy
 from fairway.app.records import without_free_text, written
 from fairway.clock import format_rfc3339
-from fairway.drive.change import Change
-from fairway.drive.loop import Cycle, SchedulerLoop
-from fairway.drive.world import title
+from fairway.drive import Change, Cycle, SchedulerLoop, title
 from fairway.errors import InputError
 from fairway.kube.writing.loop_thread import LoopThread
 from fairway.scheduler.decide import decide
@@ -100,7 +98,7 @@ class DebugPages:
 
     def _summary(self, limit: int) -> bytes:
         store = self._scheduler.store
-        under_way = [f"{type(change).__name__} {title(change.key)}" for change in store.under_way()]
+        under_way = [f"{type(change).__name__} {title(change.key)}" for change in store.in_flight()]
         found = {
             **self._facts(),
             "objects": store.counts(),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fairway.drive.change import Change
+from fairway.drive import Change
 
 
 class DryWorld:

@@ -9,15 +9,14 @@ from fairway.api.kinds import Kind
 from fairway.app.live.logs import RunLog
 from fairway.app.live.metrics import ProgramMetrics, RunMetrics
 from fairway.clock import SECOND, wall_clock
-from fairway.drive.change import Bind, Change, Evict
-from fairway.drive.world import title
+from fairway.drive import Bind, Change, Evict, title
 from fairway.errors import ApiError
 from fairway.kube.http.exchange import ApiAnswer, ApiRequest
 from fairway.kube.reading.decoding import UnreadableObject
 from fairway.state.events import Event
 
 if TYPE_CHECKING:  # the placer of a hub has no use for a scheduler
-    from fairway.drive.loop import Cycle
+    from fairway.drive import Cycle
 
 MOST_NAMED = 10_000
 """Objects that are remembered as named in the log already."""

@@ -8,8 +8,7 @@ from prometheus_client import Gauge
 
 from fairway.api.kinds import ObjectKey
 from fairway.api.pods import Pod
-from fairway.drive.change import Change
-from fairway.drive.loop import Cycle
+from fairway.drive import Change, Cycle
 from fairway.state.events import Deleted, Event
 from fairway.state.reader import gates_of_pod
 

@@ -19,9 +19,7 @@ from typing import BinaryIO
 
 from fairway.app.recordings import OPEN_EVENTS, POLICY, is_part
 from fairway.app.records import without_free_text
-from fairway.drive.change import Change
-from fairway.drive.loop import Cycle, SchedulerLoop
-from fairway.drive.recording import Recorder
+from fairway.drive import Change, Cycle, Recorder, SchedulerLoop
 from fairway.errors import InputError
 from fairway.sim.policies import policy_text
 from fairway.state.events import Deleted, Event, Upserted

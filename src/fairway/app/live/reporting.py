@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping
 
 from fairway.app.live.logs import RunLog
 from fairway.clock import SECOND, Clock, Micros, format_rfc3339
-from fairway.drive.member import MemberReport
+from fairway.drive import MemberReport
 from fairway.fleet.names import REPORTED_AT, REPORTED_UNTIL
 from fairway.kube.http.client import ApiClient
 from fairway.kube.http.exchange import MERGE_PATCH, ApiAnswer, ApiRequest, encoded, explained
-from fairway.kube.requests.paths import collection_path, object_path
+from fairway.kube.http.paths import collection_path, object_path
 
 CLUSTERS = "cluster.open-cluster-management.io/v1"
 SCORES = "cluster.open-cluster-management.io/v1alpha1"

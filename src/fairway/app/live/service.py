@@ -32,9 +32,18 @@ from fairway.app.live.viewer_facts import program_facts
 from fairway.app.live.viewer_feed import FeedHead, ViewerFeed
 from fairway.app.view.scheduler_page import ProgramFacts
 from fairway.clock import SECOND, wall_clock
-from fairway.drive.change import Bind, Change, Evict, WriteReservation, WriteStops
-from fairway.drive.loop import Rhythm, SchedulerLoop
-from fairway.drive.member import PlacementPods, report, scores
+from fairway.drive import (
+    Bind,
+    Change,
+    Evict,
+    PlacementPods,
+    Rhythm,
+    SchedulerLoop,
+    WriteReservation,
+    WriteStops,
+    member_report,
+    member_scores,
+)
 from fairway.errors import NoAnswerError
 from fairway.kube.guards.budgets import hold_budgets, withdrawals
 from fairway.kube.guards.claim_guard import ClaimGuard
@@ -44,12 +53,12 @@ from fairway.kube.guards.gangs import GangGuard
 from fairway.kube.guards.reservation_access import reservation_problem
 from fairway.kube.http.client import ApiClient
 from fairway.kube.http.exchange import LONG_PAUSE, Ending, WriteResult
+from fairway.kube.http.paths import LEASES
 from fairway.kube.reading.feed import Feed
 from fairway.kube.reading.reflector import Delivery
 from fairway.kube.reading.served import SCHEDULER_KINDS
 from fairway.kube.reading.server_version import serves_class_claims
 from fairway.kube.requests.events import EventMaker, Regarding
-from fairway.kube.requests.paths import LEASES
 from fairway.kube.server.connection import Connection
 from fairway.kube.server.kubeconfig import find_connection
 from fairway.kube.status.events import EventWriter
@@ -314,8 +323,8 @@ class LiveScheduler(KubeProgram):
         now = self._thread.now()
         if self._reporter is not None and self._complete and self._leads:
             state = self._scheduler.state
-            made = report(state, self._placement_pods, now)
-            points = scores(state) if self._settings.report_scores else None
+            made = member_report(state, self._placement_pods, now)
+            points = member_scores(state) if self._settings.report_scores else None
             self._sockets.call_soon_threadsafe(self._reporter.offer, made, points)
         self._thread.call_at(now + int(INTERVAL * SECOND), self._report)
 

@@ -9,8 +9,7 @@ from fairway.api.policy import Policy
 from fairway.app.live.logs import RunLog
 from fairway.app.live.metrics import RunMetrics
 from fairway.clock import format_rfc3339
-from fairway.drive.change import Change
-from fairway.drive.loop import Cycle
+from fairway.drive import Change, Cycle
 from fairway.scheduler.decide import decide
 from fairway.scheduler.plan import Plan
 from fairway.state.cluster import ClusterState, Event

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from fairway.clock import SECOND, Micros
-from fairway.drive.change import Change
-from fairway.drive.loop import Cycle
-from fairway.drive.world import Handle, Timer
+from fairway.drive import Change, Cycle, Handle, Timer
 from fairway.state.events import Event
 
 SOON: Micros = SECOND // 4

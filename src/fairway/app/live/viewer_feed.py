@@ -37,8 +37,7 @@ from fairway.app.records import without_free_text
 from fairway.app.view.mirror import report_of
 from fairway.app.view.scheduler_page import ProgramFacts
 from fairway.clock import Clock, wall_clock
-from fairway.drive.change import Change
-from fairway.drive.loop import Cycle
+from fairway.drive import Change, Cycle
 from fairway.errors import InputError
 from fairway.sim.policies import policy_text
 from fairway.state.events import Event, Upserted

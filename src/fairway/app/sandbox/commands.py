@@ -16,7 +16,7 @@ from fairway.api.scheduling import EvictionRecord, PodGroup, Queue, Reservation
 from fairway.app.sandbox.journal import Journal
 from fairway.app.sandbox.runtimes import DRAWN, drawn, run_time
 from fairway.clock import Micros, to_datetime
-from fairway.drive.world import title
+from fairway.drive import title
 from fairway.errors import InputError
 from fairway.sim.live import LiveCluster, has_controller, make_job
 from fairway.sim.virtual_jobs import identified, is_ended, owned

@@ -34,9 +34,7 @@ from fairway.app.view.waiting import WaitingJob, waiting_jobs
 from fairway.app.view.watch import ClusterWatch
 from fairway.clock import SECOND, Micros
 from fairway.devices.track.ledger import DeviceLedger, device_ledger
-from fairway.drive.change import Change
-from fairway.drive.loop import SchedulerLoop, Stopwatch
-from fairway.drive.world import EventSink
+from fairway.drive import Change, EventSink, SchedulerLoop, Stopwatch
 from fairway.errors import InputError, StoreError
 from fairway.scheduler.decide import decide
 from fairway.scheduler.plan import Plan

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from fairway.app.records import FinishedJob, SandboxEvent
 from fairway.clock import Micros, from_datetime
-from fairway.drive.change import Change
-from fairway.drive.loop import Cycle
+from fairway.drive import Change, Cycle
 from fairway.sim.metrics import JobFacts
 from fairway.sim.virtual_jobs import SimJob
 from fairway.state.events import Event

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from fairway.api.pods import Pod
 from fairway.api.scheduling import PodGroup
 from fairway.clock import SECOND, Micros
-from fairway.drive.objects import annotated
+from fairway.drive import annotated
 from fairway.errors import InputError
 from fairway.sim.live import FOREVER
 from fairway.sim.spans import parse_drawn, parse_span

@@ -15,8 +15,7 @@ from fairway.api.pods import Pod
 from fairway.app.records import SandboxEvent
 from fairway.clock import Micros, format_rfc3339, from_datetime
 from fairway.devices.model.pools import KIND_PREFIX
-from fairway.drive.objects import bound_at
-from fairway.drive.store import ObjectStore
+from fairway.drive import ObjectStore, bound_at
 from fairway.resources.columns import BoolColumn
 from fairway.resources.quantity import format_amount
 from fairway.scheduler.plan import NamespaceStanding, Pending, Plan, QueueStanding, Reservation

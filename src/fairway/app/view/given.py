@@ -11,7 +11,7 @@ from fairway.app.explain import Situation
 from fairway.app.records import SandboxEvent, written
 from fairway.app.view.frame import ClusterView, Frame, NodeUse
 from fairway.app.view.jobs import JobRow, job_rows
-from fairway.drive.store import ObjectStore
+from fairway.drive import ObjectStore
 from fairway.errors import InputError
 
 

@@ -18,7 +18,7 @@ from fairway.app.view.models.job import JobStateChange
 from fairway.app.view.models.jobs import JobSummary
 from fairway.app.view.models.moves import EvictionEntry, FeedEntry
 from fairway.clock import SECOND, Micros, format_rfc3339, from_datetime
-from fairway.drive.objects import bound_at
+from fairway.drive import bound_at
 from fairway.scheduler.plan import Eviction
 from fairway.state.cluster import ClusterState
 from fairway.state.jobs import FINISHED, Job

@@ -20,7 +20,7 @@ from fairway.app.explain.situation import PastRun, Situation
 from fairway.app.view.job_journal import JobJournal
 from fairway.app.view.models.jobs import JobSummary
 from fairway.clock import Micros
-from fairway.drive.loop import Cycle
+from fairway.drive import Cycle
 from fairway.scheduler.decide import decide
 from fairway.scheduler.plan import Eviction, Plan, Released, Reservation
 from fairway.state.cluster import ClusterState, Event, Upserted

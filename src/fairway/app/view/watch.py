@@ -21,8 +21,7 @@ from fairway.app.view.estimates import NO_ESTIMATES, EstimatedStarts, estimates_
 from fairway.app.view.mirror import CycleReport, Mirror, report_of
 from fairway.app.view.picture import Picture, picture_of
 from fairway.clock import Clock, Micros
-from fairway.drive.change import Change
-from fairway.drive.loop import Cycle
+from fairway.drive import Change, Cycle
 from fairway.state import cluster
 from fairway.state.events import Deleted, Upserted
 from fairway.state.reader import arrival_order

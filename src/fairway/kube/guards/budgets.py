@@ -18,9 +18,7 @@ from fairway.api.kinds import ApiObject
 from fairway.api.pods import Pod, matches
 from fairway.api.scheduling import PodDisruptionBudget
 from fairway.clock import Micros
-from fairway.drive.change import Change, Evict, Nominate
-from fairway.drive.changes import pod_key
-from fairway.drive.store import ObjectStore
+from fairway.drive import Change, Evict, Nominate, ObjectStore, pod_key
 from fairway.state.cluster import ClusterState
 
 

@@ -14,9 +14,7 @@ from fairway.api import kinds
 from fairway.api.devices import ResourceClaim
 from fairway.api.kinds import ObjectKey
 from fairway.api.pods import Pod
-from fairway.drive.change import Bind, Change, ReleaseClaim
-from fairway.drive.loop import Cycle
-from fairway.drive.store import ObjectStore
+from fairway.drive import Bind, Change, Cycle, ObjectStore, ReleaseClaim
 from fairway.state.cluster import ClusterState, Event
 
 

@@ -16,8 +16,7 @@ from fairway.api.devices import ResourceClaim
 from fairway.api.kinds import ObjectKey
 from fairway.devices.track.ledger import device_ledger
 from fairway.devices.track.occupancy import DeviceConflict, conflicts
-from fairway.drive.change import Bind
-from fairway.drive.store import ObjectStore
+from fairway.drive import Bind, ObjectStore
 from fairway.kube.guards.claim_guard import ClaimGuard
 from fairway.kube.writing.world import Versions
 from fairway.state.cluster import ClusterState

@@ -23,10 +23,7 @@ from fairway.devices.model.pools import PoolKey
 from fairway.devices.track.ledger import device_ledger
 from fairway.devices.track.node import SlotAllocation
 from fairway.devices.track.occupancy import DeviceConflict, conflicts, user_of
-from fairway.drive.change import Change
-from fairway.drive.changes import pod_key
-from fairway.drive.loop import Cycle
-from fairway.drive.store import ObjectStore
+from fairway.drive import Change, Cycle, ObjectStore, pod_key
 from fairway.kube.requests.events import Regarding
 from fairway.kube.requests.statuses import StatusWrite, pod_condition
 from fairway.state.cluster import ClusterState, Event

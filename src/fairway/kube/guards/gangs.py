@@ -18,12 +18,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 
 from fairway.api.pods import Pod
 from fairway.clock import SECOND, Micros, from_datetime
-from fairway.drive import objects
-from fairway.drive.change import Bind, Change, Evict
-from fairway.drive.changes import pod_key
-from fairway.drive.loop import Cycle
-from fairway.drive.store import ObjectStore
-from fairway.drive.world import Timer
+from fairway.drive import Bind, Change, Cycle, Evict, ObjectStore, Timer, bound_at, pod_key
 from fairway.scheduler.plan import Eviction
 from fairway.state.cluster import ClusterState, Event
 from fairway.state.jobs import WAITING, Job, TaskState
@@ -179,7 +174,7 @@ class GangGuard:
     def _bound_times(self, job: Job, but: Collection[str] = ()) -> list[Micros]:
         """When its pods got their nodes, as far as they say so."""
         pods = self._pods(job, _ON_A_NODE, but)
-        return [time for pod in pods if (time := objects.bound_at(pod)) is not None]
+        return [time for pod in pods if (time := bound_at(pod)) is not None]
 
     def _under_way(self, job: Job) -> dict[str, Bind]:
         """Binds of its pods that were sent and are not seen yet, by the names of the pods. Those that wait for drivers

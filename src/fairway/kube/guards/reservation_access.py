@@ -12,7 +12,7 @@ import msgspec
 from fairway.api.meta import ApiStruct
 from fairway.kube.http.client import ApiClient
 from fairway.kube.http.exchange import ApiRequest, encoded, explained, is_rejected_unread, is_unsure
-from fairway.kube.requests.paths import FAIRWAY, collection_path
+from fairway.kube.http.paths import FAIRWAY, collection_path
 
 VERBS = ("create", "patch", "delete")
 PROBE = "fairway-may-i-write"

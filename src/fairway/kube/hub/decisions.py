@@ -1,11 +1,11 @@
-"""PlacementDecisions as a hub keeps them, and the requests that write them.
+"""PlacementDecisions as a hub stores them, and the requests that write them.
 
 OCM's definition has a name and a reason for each cluster and drops everything else: points are in events, replicas in
-an annotation. The reason is the one for which a cluster was chosen: it stays for as long as the cluster does, so that a
-decision which stands is never written again.
+an annotation. The reason is the one for which a cluster was chosen, and stays for as long as the cluster does, so that
+an unchanged decision is never written again.
 
 All slices of a placement are one write (`Publication`): one request after the other, in the order that leaves no gap.
-What a try finds done by an earlier one, by another leader or by hand is read from the server, not remembered.
+A retry reads what an earlier attempt, another leader or a user has done from the server; nothing of it is remembered.
 """
 
 from __future__ import annotations
@@ -40,28 +40,28 @@ from fairway.kube.http.exchange import (
     plain_ending,
     refused,
 )
-from fairway.kube.requests.paths import UNCHECKED, collection_path, object_path
+from fairway.kube.http.paths import UNCHECKED, collection_path, object_path
 
 PLURAL = "placementdecisions"
-LONGEST_REASON = 1024
-"""Characters: a hundred of them are in one object, and a placement may weigh hundreds of scores."""
+MAX_REASON = 1024
+"""Characters of one reason: an object has a hundred of them, and a placement may weigh hundreds of scores."""
 _NUMBERED = re.compile(r"(.+)-decision-\d+")
 _STALE = (404, 409)
-"""What is there is not what was read."""
+"""Answers that mean that the object is not the one that was read."""
 
 Slices = Mapping[str, PlacementDecision]
 """By name."""
 _Step = Generator[ApiRequest, ApiAnswer, Ending]
 
 
-def owner_of(one: PlacementDecision) -> Key:
-    """The placement whose slice it is, by its name, which cannot be changed; by its label where that says nothing."""
-    numbered = _NUMBERED.fullmatch(one.metadata.name)
-    return (one.metadata.namespace, numbered[1]) if numbered else records.owner(one)
+def owner_of(decision: PlacementDecision) -> Key:
+    """The placement whose slice it is: by its name, which cannot be changed, or else by its label."""
+    numbered = _NUMBERED.fullmatch(decision.metadata.name)
+    return (decision.metadata.namespace, numbered[1]) if numbered else records.owner(decision)
 
 
 def as_published(slices: Iterable[PlacementDecision], before: Iterable[PlacementDecision]) -> Slices:
-    """As they are written. `before` is what stands: a cluster that stays keeps its reason."""
+    """The slices as they are written. `before` are the current ones: a cluster that stays keeps its reason."""
     reasons = {item.cluster_name: item.reason for one in before for item in one.status.decisions}
     return {one.metadata.name: _published(one, reasons) for one in slices}
 
@@ -69,8 +69,7 @@ def as_published(slices: Iterable[PlacementDecision], before: Iterable[Placement
 def _published(one: PlacementDecision, reasons: Mapping[str, str]) -> PlacementDecision:
     items = one.status.decisions
     decisions = tuple(
-        ClusterDecision(item.cluster_name, reasons.get(item.cluster_name, item.reason)[:LONGEST_REASON])
-        for item in items
+        ClusterDecision(item.cluster_name, reasons.get(item.cluster_name, item.reason)[:MAX_REASON]) for item in items
     )
     replicas = {item.cluster_name: item.replicas for item in items if item.replicas is not None}
     metadata = one.metadata
@@ -81,7 +80,7 @@ def _published(one: PlacementDecision, reasons: Mapping[str, str]) -> PlacementD
 
 
 def are_same(seen: Slices, wanted: Slices) -> bool:
-    """Whether a server has what is wanted, and nothing else of that placement."""
+    """Whether a server has exactly the wanted slices of a placement."""
     return seen.keys() == wanted.keys() and all(same(seen[name], one) for name, one in wanted.items())
 
 
@@ -90,10 +89,10 @@ class _DecisionList(ApiStruct, frozen=True):
 
 
 class Publication:
-    """The slices of one placement on their way. `results` has each object as the server last showed it; None: gone."""
+    """One write of a placement's slices. `results` has each object as the server last showed it; None: gone."""
 
     def __init__(self, version: str, placement: Placement, seen: Slices, wanted: Slices) -> None:
-        """`version` is the API version of PlacementDecisions there."""
+        """`version` is the server's API version of PlacementDecisions."""
         self.key: Key = (placement.metadata.namespace, placement.metadata.name)
         self.wanted = wanted
         self.results: dict[str, PlacementDecision | None] = {}
@@ -104,7 +103,7 @@ class Publication:
         self._withdrawn = threading.Event()
 
     def withdraw(self) -> None:
-        """Write nothing more: another leader may have decided meanwhile. Any thread may call it."""
+        """Write nothing more: another leader may have decided meanwhile. Callable from any thread."""
         self._withdrawn.set()
 
     @property
@@ -130,7 +129,7 @@ class Publication:
         return DONE
 
     def _list(self) -> Generator[ApiRequest, ApiAnswer, dict[str, PlacementDecision] | Ending]:
-        """All of the namespace: a slice that lost its label is found by its name."""
+        """The slices that exist. The whole namespace is listed: a slice that lost its label is found by its name."""
         meta = self._placement.metadata
         answer = yield ApiRequest("GET", collection_path(self._version, PLURAL, meta.namespace))
         if not answer.ok:
@@ -139,14 +138,14 @@ class Publication:
             items = msgspec.json.decode(answer.body, type=_DecisionList).items
         except (msgspec.DecodeError, UnicodeDecodeError):
             return again(answer)
-        found = {one.metadata.name: one for one in items if owner_of(one) == self.key}
-        self.results = {**dict.fromkeys({*self.results, *self._seen}), **found}
-        return found
+        listed = {one.metadata.name: one for one in items if owner_of(one) == self.key}
+        self.results = {**dict.fromkeys({*self.results, *self._seen}), **listed}
+        return listed
 
     # -- one slice -------------------------------------------------------------------------------------------
 
     def _one(self, write: Write, before: PlacementDecision | None) -> _Step:
-        """`before` is None for a slice that is made by this very publication."""
+        """`before` is None for a slice that this publication creates."""
         if write.action == "create":
             return (yield from self._create(write.decision))
         known = self.results.get(write.name) or before
@@ -156,7 +155,7 @@ class Publication:
         return (yield from self._update(known, write.decision))
 
     def _create(self, wanted: PlacementDecision) -> _Step:
-        """Its clusters follow at once: the server takes a status only by itself."""
+        """Its clusters follow at once: the server accepts a status only in a request of its own."""
         path = f"{collection_path(self._version, PLURAL, wanted.metadata.namespace)}?{UNCHECKED}"
         meta = {**self._patch(wanted, None), "name": wanted.metadata.name}
         head = {"apiVersion": self._version, "kind": "PlacementDecision", "metadata": meta}
@@ -184,7 +183,7 @@ class Publication:
         return (yield from self._write_clusters(known, wanted))
 
     def _write_clusters(self, known: PlacementDecision, wanted: PlacementDecision) -> _Step:
-        """The whole status: what stands beside it the server keeps. It is less work for the server than a patch."""
+        """The whole status; the server keeps the rest of the object. It is less work for the server than a patch."""
         decisions = [{"clusterName": one.cluster_name, "reason": one.reason} for one in wanted.status.decisions]
         meta = known.metadata
         head = {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid}
@@ -218,7 +217,7 @@ class Publication:
         return made
 
     def _patch(self, wanted: PlacementDecision, known: PlacementDecision | None) -> dict[str, Any]:
-        """The metadata that is ours; what is no longer wanted of it is null."""
+        """Our part of the metadata; entries that are no longer wanted are null."""
         meta = wanted.metadata
         old = {} if known is None else known.metadata.annotations
         notes = {name: meta.annotations.get(name) for name in ANNOTATIONS if name in meta.annotations or name in old}
@@ -238,7 +237,7 @@ class Publication:
 
 
 def _stale(answer: ApiAnswer) -> Ending:
-    """The next try reads what is there."""
+    """The next attempt reads what exists."""
     return Ending(WriteResult.AGAIN, explained(answer))
 
 

@@ -1,16 +1,16 @@
-"""`FleetLoop`: the placer of a hub. It is told what was read, decides what that can affect, and has it written.
+"""`FleetLoop`: the placer of a hub. It decides the placements that a change can affect, and has them written.
 
-Everything here happens on the loop's thread. Who leads trusts its own decisions, and PlacementDecisions that say
-something else are written again; a standby takes what it reads, so that it can go on from there. A lost lease makes a
-standby of a leader: its state is made anew from what was read.
+The leader trusts its own decisions: PlacementDecisions that differ are written again. A standby takes over what it
+reads, so that it can continue from there. A leader that loses the lease becomes a standby: its state is rebuilt from
+what was read.
 
-Of a placement first the decisions are written, and then its status; an event says what moved.
+The decisions of a placement are written first, then its status; an event says which clusters joined and left.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -18,18 +18,24 @@ from fairway.api.fleet import ManagedCluster, Placement, PlacementDecision
 from fairway.api.kinds import ApiObject, ObjectKey
 from fairway.api.meta import Condition
 from fairway.clock import SECOND, Micros
-from fairway.drive.store import ObjectStore
-from fairway.drive.world import Handle, Timer
+from fairway.drive import DriverLoop, Timer
 from fairway.fleet import FleetPlan, FleetState, place, reports
 from fairway.fleet.plan import Outcome
 from fairway.fleet.rules import Key, Rules
 from fairway.kube.http.exchange import Ending, WriteResult
-from fairway.kube.hub.cluster_reports import ClusterReports
+from fairway.kube.hub.clusters import ClusterReports
 from fairway.kube.hub.decisions import Publication, Slices, are_same, as_published, in_order, owner_of
-from fairway.kube.hub.moves import Points, notes_of, points_of, stands
-from fairway.kube.hub.status import facts_of, placement_status, placement_write
+from fairway.kube.hub.placements import (
+    Points,
+    facts_of,
+    notes_of,
+    placement_status,
+    placement_write,
+    points_of,
+    stands,
+)
 from fairway.kube.hub.turns import FairTurns
-from fairway.kube.requests.events import LONGEST_NOTE, EventNote, Regarding
+from fairway.kube.requests.events import MAX_NOTE, EventNote, Regarding
 from fairway.kube.requests.statuses import StatusWrite
 from fairway.kube.throttle import INTERVAL, StatusThrottle
 from fairway.state.events import Deleted, Event
@@ -37,16 +43,16 @@ from fairway.state.events import Deleted, Event
 PLACEMENTS = "cluster.open-cluster-management.io/v1beta1"
 CLUSTERS = "cluster.open-cluster-management.io/v1"
 TOGETHER = 64
-"""Placements that are decided before their decisions are sent."""
+"""Maximum number of placements that are decided before their decisions are sent."""
 RETRY: Micros = 60 * SECOND
-"""After which a placement whose deciding ended in an error is tried again."""
-LONGEST_RUN = 1.0
-"""Seconds of deciding after which what happened meanwhile is looked at, and other namespaces have their turn."""
+"""Time until a placement whose decision ended in an error is decided again."""
+MAX_RUN = 1.0
+"""Seconds of deciding, after which new events are taken in and other namespaces have their turn."""
 _NO_SLICES: Slices = {}
 
 
 class HubWorld(Protocol):
-    """Where decisions go. What becomes of a publication is told by `FleetLoop.ended`."""
+    """Where decisions go. The outcome of a publication is reported to `FleetLoop.ended`."""
 
     def publish(self, publications: Sequence[Publication]) -> None: ...
 
@@ -56,7 +62,7 @@ class HubWorld(Protocol):
 
 
 class FleetObserver(Protocol):
-    """Is told what the loop does: for logs and metrics."""
+    """Is called for what the loop does, for logs and metrics."""
 
     def decided(self, plan: FleetPlan, seconds: float) -> None: ...
 
@@ -71,21 +77,21 @@ class FleetObserver(Protocol):
 
 @dataclass(slots=True)
 class PlacementDesk:
-    """What the leader knows of one placement: what was decided, and how far it is written."""
+    """The leader's record of one placement: its decision, and how far that is written."""
 
     key: Key
     wanted: Slices = field(default_factory=dict)
     conditions: tuple[Condition, ...] = ()
     points: Points = field(default_factory=dict)
     decided_by: Rules | None = None
-    """What was requested when `wanted` was made."""
+    """The rules by which `wanted` was decided."""
     under_way: Publication | None = None
     refusal: str = ""
     """Why the server did not take the last publication."""
 
 
-class FleetLoop:
-    """See the module. It is the sink of a feed."""
+class FleetLoop(DriverLoop):
+    """The loop of one hub's placer. It is the sink of a feed."""
 
     def __init__(
         self,
@@ -97,25 +103,23 @@ class FleetLoop:
         min_interval: Micros = 50_000,
         turns: FairTurns | None = None,
     ) -> None:
-        """`versions` says in which API version the server has a kind, by name."""
-        self.store = ObjectStore()
+        """`versions` are the API versions that the server has, by kind."""
+        super().__init__(timer, leads=False)
         self.state = FleetState()
-        self._timer = timer
         self._world = world
         self._observer = observer
         self._versions = versions
         self._min_interval = min_interval
-        self._leads = False
-        self._planned: tuple[Micros, Handle] | None = None
         self._last = 0
+        """When the last cycle was; 0 if another one may follow at once."""
         self._seen: dict[Key, dict[str, PlacementDecision]] = {}
         self._desks: dict[Key, PlacementDesk] = {}
         self._foreign: set[Key] = set()
         """Placements whose decisions were seen to change, by us or by others."""
         self._unwritten: set[Key] = set()
-        """Placements to look at again: a write has ended, or a status is due later."""
+        """Placements to check again: a write has ended, or a status is due later."""
         self._overwritten: set[Key] = set()
-        """Placements whose status was seen to say something else than what was written."""
+        """Placements whose status was seen to differ from what was written."""
         self._notes: list[EventNote] = []
         """Events that leave with the next writes."""
         self._throttle: StatusThrottle[ObjectKey] = StatusThrottle()
@@ -123,20 +127,6 @@ class FleetLoop:
         self._turns = turns or FairTurns()
         self._failed: dict[Key, tuple[Rules, Micros]] = {}
         """Placements that could not be decided: by which rules, and until when they are left alone."""
-
-    # -- what is read ----------------------------------------------------------------------------------------
-
-    def seen(self, thing: ApiObject) -> None:
-        self.store.seen(thing)
-        self._wake()
-
-    def gone(self, thing: ApiObject) -> None:
-        self.store.gone(thing)
-        self._wake()
-
-    def listed(self, kind: str, things: Iterable[ApiObject], version: str = "") -> None:
-        self.store.listed(kind, things, version)
-        self._wake()
 
     # -- who leads -------------------------------------------------------------------------------------------
 
@@ -163,29 +153,19 @@ class FleetLoop:
         for thing in self.store.objects():
             self._put(thing, now)
 
-    # -- time ------------------------------------------------------------------------------------------------
+    # -- cycles ------------------------------------------------------------------------------------------------
 
-    def _wake(self, at: Micros | None = None) -> None:
-        """Look at what changed soon, or at a time."""
-        now = self._timer.now()
-        when = max(now if at is None else at, self._last + self._min_interval)
-        if self._planned is not None:
-            if self._planned[0] <= when:
-                return
-            self._planned[1].cancel()
-        self._planned = when, self._timer.call_at(when, self._run)
+    def cycle(self) -> None:
+        self._last = self._timer.now()
+        super().cycle()
 
-    def _run(self) -> None:
-        self._planned = None
-        now = self._last = self._timer.now()
-        for event in self.store.drain().events:
-            self._take(event, now)
-        for cluster in self._reports.ended(now):
+    def catch_up(self) -> None:
+        super().catch_up()
+        for cluster in self._reports.ended(self._timer.now()):
             self.state.upsert(reports.untrusted(cluster))
-        if self._leads:
-            self._decide(now)
-            self._write(now)
-        self._plan_next(now)
+
+    def _earliest(self, now: Micros) -> Micros:
+        return max(now, self._last + self._min_interval)
 
     def _plan_next(self, now: Micros) -> None:
         if self._leads and self._turns.is_halfway:
@@ -197,7 +177,7 @@ class FleetLoop:
         times += [end for _, end in self._failed.values()]
         times += [instant for instant in (self._reports.next_end, self._next_status()) if instant is not None]
         if times:
-            self._wake(min(times))
+            self._plan(self._earliest(min(times)))
 
     def _next_status(self) -> Micros | None:
         looks = [self._throttle.next_look(("Placement", *key)) for key in self._unwritten]
@@ -207,11 +187,13 @@ class FleetLoop:
 
     # -- events ------------------------------------------------------------------------------------------------
 
-    def _take(self, event: Event, now: Micros) -> None:
-        if isinstance(event, Deleted):
-            self._drop(event.object)
-        else:
-            self._put(event.object, now)
+    def _apply(self, events: Sequence[Event], matters: bool) -> None:
+        now = self._timer.now()
+        for event in events:
+            if isinstance(event, Deleted):
+                self._drop(event.object)
+            else:
+                self._put(event.object, now)
 
     def _put(self, thing: ApiObject, now: Micros) -> None:
         if isinstance(thing, PlacementDecision):
@@ -237,8 +219,8 @@ class FleetLoop:
             self._overwritten.discard(key)
 
     def _repair_at(self, key: Key) -> Micros | None:
-        """When a status that says something else is written again: what was written last may still be on its way to
-        us, and another program that writes it, too, must not be answered at once for ever.
+        """When a status that differs is written again. Right after a write the object may not show it yet, and with
+        another program that writes the same status there must be no endless exchange at full speed.
         """
         last = self._throttle.last(("Placement", *key))
         return None if last is None else last[1] + INTERVAL
@@ -271,25 +253,29 @@ class FleetLoop:
     # -- decisions ---------------------------------------------------------------------------------------------
 
     def _decide(self, now: Micros) -> None:
-        """Those whose turn it is, in parts, so that the first decisions are on their way while others are made."""
+        self._decide_in_turn(now)
+        self._write(now)
+
+    def _decide_in_turn(self, now: Micros) -> None:
+        """Decides in parts, so that the first decisions are being written while others are made."""
         keys = self._turns.pick(self.state, self._affected(now), now)
         first, together = time.perf_counter(), TOGETHER
         while keys:
             begin = time.perf_counter()
-            if begin - first > LONGEST_RUN:
+            if begin - first > MAX_RUN:
                 self._turns.cut(keys[0])
                 return
             part, keys = keys[:together], keys[together:]
             try:
                 plan = self._decide_part(part, now)
-            except Exception as error:  # a mistake of ours must cost one placement, and not all of a hub
+            except Exception as error:  # a bug must cost one placement, and not the whole hub
                 if len(part) > 1:
                     keys, together = part + keys, 1
                 else:
                     self._fail(part[0], error, now)
                 continue
             seconds = time.perf_counter() - begin
-            if seconds > LONGEST_RUN / 4:
+            if seconds > MAX_RUN / 4:
                 together = max(1, together // 8)
             self._observer.decided(plan, seconds)
             self._write(now)
@@ -302,26 +288,26 @@ class FleetLoop:
         return plan
 
     def _fail(self, key: Key, error: Exception, now: Micros) -> None:
-        """Its last good decisions stay; it is tried again when it has changed, and now and then."""
+        """Its last good decisions stay; it is decided again when it changes, and after `RETRY`."""
         rules = self.state.records[key].rules
         assert rules is not None
         self._failed[key] = rules, now + RETRY
         self._observer.failed(key, error)
         why = f"this is an error in Fairway, please report it: {type(error).__name__}: {error}"
-        self._say(rules.placement, "DecisionFailed", why[:LONGEST_NOTE], now)
+        self._warn(rules.placement, "DecisionFailed", why[:MAX_NOTE], now)
 
     def _affected(self, now: Micros) -> set[Key]:
-        """Without those that could not be decided."""
-        found = self.state.affected_keys(now)
+        """Placements to decide, without those that could not be decided."""
+        affected = self.state.affected_keys(now)
         if not self._failed:
-            return found
-        known = self.state.records
+            return affected
+        records = self.state.records
         self._failed = {
             key: (rules, end)
             for key, (rules, end) in self._failed.items()
-            if now < end and key in known and known[key].rules is rules
+            if now < end and key in records and records[key].rules is rules
         }
-        return found - self._failed.keys()
+        return affected - self._failed.keys()
 
     def _decided(self, outcome: Outcome, now: Micros) -> None:
         placement = outcome.rules.placement
@@ -334,7 +320,7 @@ class FleetLoop:
             desk.wanted = as_published(outcome.slices, desk.wanted.values())
             desk.decided_by = outcome.rules
         desk.conditions = outcome.conditions
-        if not outcome.stands or not desk.points:  # points are worked out when they are read
+        if not outcome.stands or not desk.points:  # computing points is deferred until here: most decisions stand
             desk.points = points_of(outcome)
         self._unwritten.add(outcome.key)
 
@@ -352,7 +338,7 @@ class FleetLoop:
             if desk is None or desk.under_way is not None or not isinstance(placement, Placement):
                 continue
             if placement.metadata.deletion_timestamp is not None:
-                continue  # its decisions go with it
+                continue  # its decisions are deleted with it
             seen = self._seen.get(key, _NO_SLICES)
             if are_same(seen, desk.wanted):
                 statuses += self._status(desk, placement, now)
@@ -374,7 +360,7 @@ class FleetLoop:
             self._world.events(notes)
 
     def _status(self, desk: PlacementDesk, placement: Placement, now: Micros) -> list[StatusWrite]:
-        """Written now, or looked at again when it may be."""
+        """The write that is due now; otherwise the placement is checked again later."""
         status = placement_status(self._version(placement), desk.conditions, in_order(desk.wanted))
         facts, key = facts_of(status), ("Placement", *desk.key)
         if self._throttle.is_due(key, facts, now, facts_of(placement.status)):
@@ -387,16 +373,16 @@ class FleetLoop:
     def _repairs(self, placement: Placement, now: Micros) -> None:
         self._observer.repairs((placement.metadata.namespace, placement.metadata.name))
         note = "its PlacementDecisions were changed by another program; the decision is written again"
-        self._say(placement, "DecisionRepaired", note, now)
+        self._warn(placement, "DecisionRepaired", note, now)
 
-    def _say(self, placement: Placement, reason: str, note: str, now: Micros) -> None:
-        """A warning, with the next writes."""
+    def _warn(self, placement: Placement, reason: str, note: str, now: Micros) -> None:
+        """A warning event, sent with the next writes."""
         meta = placement.metadata
         about = Regarding(self._version(placement), "Placement", meta.namespace, meta.name, meta.uid)
         self._notes.append(EventNote(about, reason, "Deciding", note, now, warning=True))
 
     def ended(self, publication: Publication, ending: Ending) -> None:
-        """What became of a publication. What the server answered is newer than what was read."""
+        """The outcome of a publication. The server's answers are newer than what was read."""
         key = publication.key
         self._turns.ended(key)
         for name, thing in publication.results.items():
@@ -411,16 +397,16 @@ class FleetLoop:
         if desk is not None and desk.under_way is publication:
             desk.under_way = None
             self._unwritten.add(key)
-            self._tell_refusal(desk, ending)
+            self._report_refusal(desk, ending)
         self._wake()
 
-    def _tell_refusal(self, desk: PlacementDesk, ending: Ending) -> None:
-        """Once for each reason, to those who wait for a decision; it is tried again all the while."""
+    def _report_refusal(self, desk: PlacementDesk, ending: Ending) -> None:
+        """One event for each new reason, for the users of the placement; the write is retried meanwhile."""
         why = ending.why if ending.result is WriteResult.REFUSED else ""
         placement = self.store.get(("Placement", *desk.key))
         if why and why != desk.refusal and isinstance(placement, Placement):
             note = f"the API server does not take the PlacementDecisions: {why}"
-            self._say(placement, "DecisionRefused", note, self._timer.now())
+            self._warn(placement, "DecisionRefused", note, self._timer.now())
         desk.refusal = why
 
     def status_failed(self, key: ObjectKey) -> None:
@@ -439,6 +425,6 @@ class FleetLoop:
 
 
 def _withdraw(desk: PlacementDesk | None) -> None:
-    """What was decided no longer counts: a try that still waits must not write it over what others decide."""
+    """The decision is obsolete: a retry must not write it over the decisions of another leader."""
     if desk is not None and desk.under_way is not None:
         desk.under_way.withdraw()

@@ -1,9 +1,9 @@
-"""Which of the affected placements are decided now, so that no namespace waits long for the placements of another.
+"""`FairTurns`: which affected placements are decided now, so that no namespace waits long for those of another.
 
 All placements of a hub are decided on one thread and written over a few connections. As long as no namespace has more
-than a turn's placements, all that are affected are decided at once, in their order. Beyond that the rest of such a
-namespace waits until some of its decisions are written. Expressions (CEL) are evaluated for a number of steps in each
-run, shared by the namespaces that wait for them: a placement is decided when all of its own are.
+than a turn of affected placements, all are decided at once, in their order. Beyond that, the rest of such a namespace
+waits until some of its decisions are written. Expressions (CEL) are evaluated for a number of steps in each cycle,
+shared by the namespaces that wait for them: a placement is decided once all of its own are evaluated.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from fairway.clock import Micros
 from fairway.fleet.rules import Key
 
 TURN = 256
-"""Placements of one namespace that are decided and not written yet, at most."""
+"""Maximum number of placements of one namespace that are decided and not written yet."""
 STEPS = 100_000
-"""Steps of expressions in one run: some tenths of a second on a slow machine, before others are looked at."""
-MOST_WAITING = 16
-"""Placements of one namespace that are looked at in one run and find that expressions are left to evaluate."""
+"""Steps of expressions in one cycle: some tenths of a second on a slow machine."""
+MAX_WAITING = 16
+"""Maximum number of placements of one namespace whose expressions are evaluated in one cycle."""
 
 
 class AffectedPlacements(Protocol):
-    """What a fleet's state says of them."""
+    """The part of a fleet's state that is read here."""
 
     def is_active(self, key: Key) -> bool: ...
 
@@ -38,31 +38,31 @@ class AffectedPlacements(Protocol):
 
 
 class FairTurns:
-    """See the module."""
+    """Picks placements in turn, by namespace."""
 
     def __init__(self, turn: int = TURN, steps: int = STEPS) -> None:
         self._turn = turn
         self._steps = steps
         self._under_way: Counter[str] = Counter()
         self._last_namespace = ""
-        """The last one whose expressions were evaluated, and the last placement of each that still waits."""
+        """The namespace whose expressions were evaluated last, and in each that still waits, the last placement."""
         self._last: dict[str, Key] = {}
         self.waiting = 0
-        """Placements that were found to wait for expressions in the last run; there may be more."""
+        """Placements that waited for expressions in the last cycle; there may be more."""
         self._cut: Key | None = None
-        """The first that the last run did not come to."""
+        """The first placement that the last cycle did not reach."""
 
     @property
     def is_halfway(self) -> bool:
-        """Whether there is more to do now."""
+        """Whether the next cycle should follow at once."""
         return self.waiting > 0 or self._cut is not None
 
     def cut(self, key: Key) -> None:
-        """The run took too long, and this one was not decided any more: the next run begins with its namespace."""
+        """The cycle took too long and did not reach this placement: the next one begins with its namespace."""
         self._cut = key
 
     def leaves(self, key: Key) -> None:
-        """A decision is on its way to be written."""
+        """A decision is being written."""
         self._under_way[key[0]] += 1
 
     def ended(self, key: Key) -> None:
@@ -71,7 +71,7 @@ class FairTurns:
             del self._under_way[key[0]]
 
     def pick(self, state: AffectedPlacements, affected: Iterable[Key], now: Micros) -> list[Key]:
-        """In the order of deciding; after a run that was cut it begins where that ended."""
+        """The placements in the order of deciding. After a cycle that was cut short it begins where that one ended."""
         by_namespace: dict[str, list[Key]] = {}
         for key in affected:
             by_namespace.setdefault(key[0], []).append(key)
@@ -84,7 +84,7 @@ class FairTurns:
             keys = sorted(filter(state.is_active, keys))
             if not keys:
                 continue
-            if len(keys) > room:  # what others' decisions affect would be decided once for each turn of them
+            if len(keys) > room:  # those that others' decisions affect would be decided again after each turn
                 keys = [key for key in keys if not state.is_overtaken(key)] or keys
             ready, waits = self._split(state, keys, now, room)
             picked += ready
@@ -97,7 +97,7 @@ class FairTurns:
         return [key for key in picked if key >= cut] + [key for key in picked if key < cut]
 
     def _split(self, state: AffectedPlacements, keys: list[Key], now: Micros, room: int) -> tuple[list[Key], list[Key]]:
-        """Those that can be decided, and those with expressions that are left to evaluate."""
+        """Placements that can be decided, and those with expressions left to evaluate."""
         ready: list[Key] = []
         waits: list[Key] = []
         for key in self._in_turn(keys):
@@ -105,19 +105,21 @@ class FairTurns:
                 break
             if state.is_answered(key):
                 ready += [] if state.stands(key, now) else [key]
-            elif len(waits) < MOST_WAITING:
+            elif len(waits) < MAX_WAITING:
                 waits.append(key)
         return ready, waits
 
     def _in_turn(self, keys: list[Key]) -> Iterator[Key]:
-        """From the one on after which the last run stopped."""
+        """Starting behind the placement at which the last cycle stopped."""
         last = self._last.get(keys[0][0])
         if last is None:
             return iter(keys)
         return iter([key for key in keys if key > last] + [key for key in keys if key <= last])
 
     def _evaluate(self, state: AffectedPlacements, waiting: dict[str, list[Key]], now: Micros) -> Iterator[Key]:
-        """Each namespace has its share of the steps; what one leaves is for the next ones. Yields what is ready."""
+        """Each namespace has an equal share of the steps, and leaves what it does not use to the next. Yields
+        placements that can be decided.
+        """
         self.waiting = sum(len(keys) for keys in waiting.values())
         self._last = {namespace: key for namespace, key in self._last.items() if namespace in waiting}
         left = self._steps

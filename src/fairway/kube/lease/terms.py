@@ -23,7 +23,7 @@ from fairway.api.meta import ApiStruct, ObjectMeta, is_older
 from fairway.clock import Clock, to_datetime
 from fairway.errors import InputError
 from fairway.kube.http.exchange import MERGE_PATCH, ApiAnswer, ApiRequest, encoded
-from fairway.kube.requests.paths import LEASES, collection_path, object_path
+from fairway.kube.http.paths import LEASES, collection_path, object_path
 
 _TRIES = 3
 Seconds = float

@@ -7,7 +7,7 @@ beginning after any answer, or after none: it then finds out what was done alrea
 
 from __future__ import annotations
 
-from fairway.drive.change import (
+from fairway.drive import (
     AllocateClaim,
     Bind,
     Change,

@@ -9,8 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from fairway.api.devices import Allocation, ResourceClaim, ResourceClaimStatus
-from fairway.drive.change import AllocateClaim, Bind, ReleaseClaim
-from fairway.drive.device_results import failed_condition, is_ready
+from fairway.drive import AllocateClaim, Bind, ReleaseClaim, failed_condition, is_ready
 from fairway.kube.http.exchange import (
     DONE,
     LONG_PAUSE,
@@ -27,7 +26,7 @@ from fairway.kube.http.exchange import (
     plain_ending,
     refused,
 )
-from fairway.kube.requests.paths import DEVICES, object_path
+from fairway.kube.http.paths import DEVICES, object_path
 
 FINALIZER = "resource.kubernetes.io/delete-protection"
 """Keeps a claim that is allocated from being deleted under its pods; the claim controller takes it off."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import msgspec
 
 from fairway.api.devices import ResourceClaim
-from fairway.drive.change import MakeClassClaim
+from fairway.drive import MakeClassClaim
 from fairway.kube.http.exchange import (
     MERGE_PATCH,
     ApiAnswer,
@@ -25,7 +25,7 @@ from fairway.kube.http.exchange import (
     plain_ending,
     refused,
 )
-from fairway.kube.requests.paths import DEVICES, collection_path, object_path, pod_path
+from fairway.kube.http.paths import DEVICES, collection_path, object_path, pod_path
 
 PLURAL = "resourceclaims"
 

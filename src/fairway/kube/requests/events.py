@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 from fairway.api.kinds import ObjectKey
 from fairway.clock import SECOND, Micros, to_datetime
 from fairway.kube.http.exchange import MERGE_PATCH, ApiRequest, Script, encoded, plain_ending
-from fairway.kube.requests.paths import event_path
+from fairway.kube.http.paths import event_path
 from fairway.kube.throttle import substance
 
 CONTROLLER = "fairway.dev/scheduler"
-LONGEST_NOTE = 1024
+MAX_NOTE = 1024
 """Characters, by the API."""
 SERIES: Micros = 45 * 60 * SECOND
 """An event that comes again within this time is the same one. A server keeps events for an hour by default."""
@@ -119,7 +119,7 @@ class EventMaker:
             "action": note.action,
             "reason": note.reason,
             "involvedObject": note.about.reference(),
-            "message": note.note[:LONGEST_NOTE],
+            "message": note.note[:MAX_NOTE],
             "type": "Warning" if note.warning else "Normal",
         }
         return EventWrite(("Event", namespace, name), ApiRequest("POST", event_path(namespace), encoded(body)))
@@ -131,7 +131,7 @@ class EventMaker:
             "series": {"count": series.count, "lastObservedTime": _micro_time(note.at)},
             "lastTimestamp": _time(note.at),
             "count": series.count,
-            "message": note.note[:LONGEST_NOTE],
+            "message": note.note[:MAX_NOTE],
         }
         return EventWrite(key, ApiRequest("PATCH", event_path(key[1], key[2]), encoded(body), MERGE_PATCH))
 

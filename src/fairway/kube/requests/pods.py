@@ -8,7 +8,7 @@ import msgspec
 
 from fairway.api.meta import ApiStruct
 from fairway.clock import format_rfc3339
-from fairway.drive.change import Bind, Change, Evict, Nominate
+from fairway.drive import Bind, Change, Evict, Nominate
 from fairway.kube.http.exchange import (
     DONE,
     MERGE_PATCH,
@@ -26,7 +26,7 @@ from fairway.kube.http.exchange import (
     plain_ending,
     refused,
 )
-from fairway.kube.requests.paths import pod_path
+from fairway.kube.http.paths import pod_path
 from fairway.state.annotations import NOMINATED_SINCE
 
 GONE = "the pod is gone"

@@ -13,7 +13,7 @@ import msgspec
 
 from fairway.api.kinds import ObjectKey
 from fairway.api.meta import ApiStruct, ObjectMeta, OwnerReference
-from fairway.drive.change import DeleteReservation, DeleteStops, WriteReservation, WriteStops
+from fairway.drive import DeleteReservation, DeleteStops, WriteReservation, WriteStops
 from fairway.kube.http.exchange import (
     DONE,
     JSON_PATCH,
@@ -25,7 +25,7 @@ from fairway.kube.http.exchange import (
     encoded,
     plain_ending,
 )
-from fairway.kube.requests.paths import FAIRWAY, collection_path, object_path
+from fairway.kube.http.paths import FAIRWAY, collection_path, object_path
 
 RESERVATIONS, EVICTION_RECORDS = "reservations", "evictionrecords"
 

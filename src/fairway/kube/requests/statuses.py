@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from fairway.api.kinds import ObjectKey
 from fairway.api.meta import Condition
 from fairway.kube.http.exchange import MERGE_PATCH, STRATEGIC_PATCH, ApiRequest, Script, encoded, plain_ending
-from fairway.kube.requests.paths import FAIRWAY, VOLCANO, object_path, pod_path
+from fairway.kube.http.paths import FAIRWAY, VOLCANO, object_path, pod_path
 
 KUBE_GROUPS = "scheduling.k8s.io/"
 """The API of Kubernetes' own PodGroups, in any version."""

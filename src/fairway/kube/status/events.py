@@ -15,11 +15,9 @@ from collections.abc import Callable, Iterable, Sequence
 from fairway.api.pods import Pod
 from fairway.api.scheduling import PodGroup
 from fairway.clock import SECOND, Micros
-from fairway.drive.change import Change
-from fairway.drive.loop import Cycle
-from fairway.drive.store import ObjectStore
+from fairway.drive import Change, Cycle, ObjectStore
+from fairway.kube.http.paths import VOLCANO
 from fairway.kube.requests.events import EventMaker, EventNote, EventWrite, Regarding
-from fairway.kube.requests.paths import VOLCANO
 from fairway.kube.requests.reservations import GroupVersions
 from fairway.kube.status.pod_events import PodEvents
 from fairway.kube.throttle import DeferredWrites, Repeats, StatusFacts, substance

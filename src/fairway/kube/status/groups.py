@@ -13,7 +13,7 @@ from fairway.api.kinds import ObjectKey
 from fairway.api.meta import Condition, ConditionStatus
 from fairway.api.scheduling import PodGroup, PodGroupStatus
 from fairway.clock import SECOND, Micros, to_datetime
-from fairway.kube.requests.paths import VOLCANO
+from fairway.kube.http.paths import VOLCANO
 from fairway.kube.requests.statuses import KUBE_GROUPS, StatusWrite, kube_group, volcano_group
 from fairway.kube.throttle import StatusFacts
 from fairway.scheduler.plan import GroupStatus

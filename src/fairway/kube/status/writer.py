@@ -18,10 +18,7 @@ from fairway.api.kinds import ApiObject, ObjectKey
 from fairway.api.pods import Pod
 from fairway.api.scheduling import PodGroup, Queue
 from fairway.clock import SECOND, Micros, format_rfc3339
-from fairway.drive.change import Change
-from fairway.drive.loop import Cycle
-from fairway.drive.objects import SCHEDULED
-from fairway.drive.store import ObjectStore
+from fairway.drive import SCHEDULED, Change, Cycle, ObjectStore
 from fairway.kube.requests.reservations import GroupVersions
 from fairway.kube.requests.statuses import GATED, UNSCHEDULABLE, StatusWrite, class_status, pod_waits, queue_status
 from fairway.kube.status.groups import GroupFacts, group_facts, group_write, shown_facts

@@ -16,8 +16,7 @@ from functools import partial
 from typing import Protocol
 
 from fairway.api.kinds import ObjectKey
-from fairway.drive.change import AllocateClaim, Bind, Change, Evict, MakeClassClaim, Nominate, WriteStops
-from fairway.drive.changes import pod_key
+from fairway.drive import AllocateClaim, Bind, Change, Evict, MakeClassClaim, Nominate, WriteStops, pod_key
 from fairway.kube.http.exchange import Ending, Script, WriteResult
 from fairway.kube.requests.changes import script_of
 from fairway.kube.requests.claims import devices_ready

@@ -1,6 +1,6 @@
-"""What clusters report, as far as it needs to be watched: when a report ends, and whether it makes sense.
+"""Reports of clusters to their hub: until when each is valid, and whether it is plausible.
 
-What makes no sense counts as not reported, which concerns that cluster alone. A condition on the ManagedCluster says
+An implausible value counts as not reported, which concerns that cluster alone. A condition on the ManagedCluster says
 what is wrong, for as long as it is.
 """
 
@@ -11,40 +11,45 @@ from typing import Protocol
 
 from fairway.api.fleet import ManagedCluster
 from fairway.api.kinds import ApiObject, ObjectKey
-from fairway.clock import SECOND, Micros
+from fairway.api.meta import Condition
+from fairway.clock import SECOND, Micros, to_datetime
 from fairway.fleet import FleetState, reports
-from fairway.fleet.names import REPORTED_AT
-from fairway.kube.hub.status import cluster_write, condition_facts, report_condition, shown_report
+from fairway.fleet.names import REPORT_CONDITION, REPORTED_AT
+from fairway.kube.http.exchange import ApiRequest, encoded
+from fairway.kube.http.paths import object_path
+from fairway.kube.hub.placements import MAX_MESSAGE, condition_body, since
 from fairway.kube.requests.statuses import StatusWrite
-from fairway.kube.throttle import INTERVAL, StatusThrottle
+from fairway.kube.throttle import INTERVAL, StatusFacts, StatusThrottle
 
-MOST_AHEAD = 60 * SECOND
-"""That the clock of a cluster may be ahead of ours before its ManagedCluster says so."""
+MANAGER = "fairway-fleet"
+APPLY = "application/apply-patch+yaml"
+MAX_AHEAD = 60 * SECOND
+"""How far the clock of a cluster may be ahead of ours before its ManagedCluster says so."""
 _AHEAD = (
-    f"annotation {REPORTED_AT}: the cluster's clock is more than {MOST_AHEAD // SECOND} s ahead of the hub's;"
+    f"annotation {REPORTED_AT}: the cluster's clock is more than {MAX_AHEAD // SECOND} s ahead of the hub's;"
     " its reports count from when they come"
 )
 
 
-class KnownClusters(Protocol):
+class ClusterLookup(Protocol):
     def get(self, key: ObjectKey) -> ApiObject | None: ...
 
 
 class ClusterReports:
-    """See the module."""
+    """Validity and conditions of all clusters' reports."""
 
     def __init__(self, throttle: StatusThrottle[ObjectKey]) -> None:
         self._throttle = throttle
         self._ends: dict[str, tuple[Micros, ManagedCluster]] = {}
         self._came: dict[str, tuple[Micros, Micros]] = {}
-        """By cluster when its report was made, by its own clock, and when it came, by ours."""
+        """By cluster: when its report was made, by its own clock, and when it arrived, by ours."""
         self._look: set[str] = set()
         """Clusters whose condition may have to be written."""
         self._refused: set[str] = set()
 
     @property
     def refused(self) -> int:
-        """How many clusters report something that makes no sense."""
+        """How many clusters have an implausible report."""
         return len(self._refused)
 
     @property
@@ -52,13 +57,13 @@ class ClusterReports:
         return min((end for end, _ in self._ends.values()), default=None)
 
     def trusted(self, cluster: ManagedCluster, now: Micros) -> ManagedCluster:
-        """The cluster with what counts of its report."""
+        """The cluster with the valid part of its report."""
         end = self._end_of(cluster, now)
         return cluster if end is None or now < end else reports.untrusted(cluster)
 
     def _end_of(self, cluster: ManagedCluster, now: Micros) -> Micros | None:
-        """No report counts for longer than its cluster said, from when it came: a silent cluster whose clock is an hour
-        ahead would be trusted for that hour.
+        """A report is valid for as long as its cluster said, counted from when it arrived: a silent cluster whose clock
+        is an hour ahead would otherwise be trusted for that hour.
         """
         name, until, made = cluster.metadata.name, reports.ends_at(cluster), reports.made_at(cluster)
         if until is None or made is None:
@@ -71,14 +76,14 @@ class ClusterReports:
 
     def _is_ahead(self, name: str) -> bool:
         made, came = self._came.get(name, (0, 0))
-        return made > came + MOST_AHEAD
+        return made > came + MAX_AHEAD
 
     def _problems(self, cluster: ManagedCluster, state: FleetState) -> tuple[str, ...]:
-        found = problems_of(state, cluster)
-        return (*found, _AHEAD) if self._is_ahead(cluster.metadata.name) else found
+        problems = problems_of(state, cluster)
+        return (*problems, _AHEAD) if self._is_ahead(cluster.metadata.name) else problems
 
     def seen(self, cluster: ManagedCluster, state: FleetState, now: Micros) -> None:
-        """A cluster was taken in."""
+        """A cluster was taken into the state."""
         name = cluster.metadata.name
         end = self._end_of(cluster, now)
         if end is not None and end > now:
@@ -95,7 +100,7 @@ class ClusterReports:
             self._check_shown(cluster, now)
 
     def _check_shown(self, cluster: ManagedCluster, now: Micros) -> None:
-        """Another program that writes all conditions takes ours away. What was written last may be on its way to us."""
+        """Another program that writes all conditions removes ours. An object may not show a recent write yet."""
         key = _key(cluster.metadata.name)
         last = self._throttle.last(key)
         if last is not None and last[1] + INTERVAL <= now and last[0] != condition_facts(shown_report(cluster)):
@@ -111,10 +116,10 @@ class ClusterReports:
 
     def ended(self, now: Micros) -> list[ManagedCluster]:
         """Clusters whose report has just ended."""
-        found = [(name, cluster) for name, (end, cluster) in self._ends.items() if end <= now]
-        for name, _ in found:
+        ended = [(name, cluster) for name, (end, cluster) in self._ends.items() if end <= now]
+        for name, _ in ended:
             del self._ends[name]
-        return [cluster for _, cluster in found]
+        return [cluster for _, cluster in ended]
 
     def look_at(self, name: str) -> None:
         self._look.add(name)
@@ -125,10 +130,10 @@ class ClusterReports:
     def waiting(self) -> Iterable[ObjectKey]:
         return [_key(name) for name in self._look]
 
-    def due(self, version: str, known: KnownClusters, state: FleetState, now: Micros) -> Iterator[StatusWrite]:
+    def due(self, version: str, clusters: ClusterLookup, state: FleetState, now: Micros) -> Iterator[StatusWrite]:
         """Conditions to write now."""
         for name in sorted(self._look):
-            cluster = known.get(_key(name))
+            cluster = clusters.get(_key(name))
             if not isinstance(cluster, ManagedCluster):
                 self._look.discard(name)
                 continue
@@ -145,7 +150,7 @@ class ClusterReports:
 
 
 def problems_of(state: FleetState, cluster: ManagedCluster) -> tuple[str, ...]:
-    """What is wrong with a cluster's report. `cluster` is as the cluster wrote it."""
+    """The problems of a cluster's report. `cluster` is as the cluster wrote it."""
     name = cluster.metadata.name
     error = state.aside.error(_key(name))
     if error:
@@ -153,6 +158,44 @@ def problems_of(state: FleetState, cluster: ManagedCluster) -> tuple[str, ...]:
     slot = state.table.slots.get(name)
     facts = None if slot is None else state.table.facts[slot]
     return (*reports.problems(cluster), *(() if facts is None else facts.warnings))
+
+
+# -- the condition of a cluster -------------------------------------------------------------------------------------
+
+
+def report_condition(cluster: ManagedCluster, problems: Iterable[str]) -> Condition | None:
+    """The condition for a cluster's report; None: there are no problems, and there is no condition to clear."""
+    prefix = f"cluster {cluster.metadata.name}: "
+    texts = [text.removeprefix(prefix) for text in problems]
+    if texts:
+        return Condition(REPORT_CONDITION, "False", "InvalidReport", "; ".join(texts)[:MAX_MESSAGE])
+    if shown_report(cluster) is None:
+        return None
+    return Condition(REPORT_CONDITION, "True", "ReportAccepted", "all that the cluster reports can be used")
+
+
+def shown_report(cluster: ManagedCluster) -> Condition | None:
+    return next((one for one in cluster.status.conditions if one.type == REPORT_CONDITION), None)
+
+
+def condition_facts(condition: Condition | None) -> StatusFacts:
+    return StatusFacts() if condition is None else StatusFacts((condition.status, condition.reason), condition.message)
+
+
+def cluster_write(version: str, cluster: ManagedCluster, condition: Condition, now: Micros) -> StatusWrite:
+    """One condition, by server-side apply: those of others are neither touched nor read."""
+    meta = cluster.metadata
+    key = ("ManagedCluster", "", meta.name)
+    shown = shown_report(cluster)
+    dated = since(condition, {} if shown is None else {shown.type: shown}, to_datetime(now))
+    body = {
+        "apiVersion": version,
+        "kind": "ManagedCluster",
+        "metadata": {"name": meta.name, "uid": meta.uid},
+        "status": {"conditions": [condition_body(dated)]},
+    }
+    path = f"{object_path(version, 'managedclusters', key)}/status?fieldManager={MANAGER}&force=true"
+    return StatusWrite(key, ApiRequest("PATCH", path, encoded(body), APPLY))
 
 
 def _key(name: str) -> ObjectKey:
