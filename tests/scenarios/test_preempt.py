@@ -45,6 +45,22 @@ def test_the_plan_says_which_pod_goes_for_which_job_and_why():
     assert reasons(found) == {"high": "WaitingForRelease"}
 
 
+def test_capacity_that_an_earlier_claimant_of_the_cycle_frees_serves_the_next_one():
+    """On n1 `first` takes what is free and the pod of v1; for `second` on n2 a gang goes, which has a pod on n1, too.
+    `third` needs that capacity and the pod of v2: what `first` has of the free capacity is not counted twice.
+    """
+    cluster = [
+        [make.node("n1", cpu=4), make.node("n2", cpu=1, labels={"disk": "ssd"})],
+        [low("v1"), low("v2", priority=2)],
+        running_gang("gang", ["n1", "n2"], cpu=1, priority=1),
+    ]
+    second = high("second", priority=8, spec={"nodeSelector": {"disk": "ssd"}})
+    claimants = [high("first", cpu=2, priority=9), second, high("third", cpu=2, priority=7)]
+    found = plan(cluster, claimants, policy=POLICY)
+    assert nominations(found) == {"first": "n1", "second": "n2", "third": "n1"}
+    assert evicted(found) == ["gang-0", "gang-1", "v1", "v2"]
+
+
 def test_a_namespace_with_less_of_its_weighted_share_takes_from_one_with_more():
     cluster = [one_node(4), [low(f"a{i}", namespace="rich") for i in range(4)]]
     found = plan(cluster, high(namespace="poor", priority=0), policy=POLICY)

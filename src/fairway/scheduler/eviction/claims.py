@@ -322,7 +322,9 @@ def _at(amounts: Amounts, row: int) -> int:
 
 
 class TerminatingCapacity:
-    """What is being released, less what nominations wait for, by resource and row. As things are when it is made."""
+    """What nodes will have free beyond what is free now, once terminating and evicted pods are gone and nominated pods
+    are there; by resource and row. As things are when it is made.
+    """
 
     def __init__(
         self, nodes: WorkingNodes, reservations: Reservations, decisions: Decisions, tasks: list[Task]
@@ -335,7 +337,7 @@ class TerminatingCapacity:
         released = nodes.snapshot.state.nodes.releasing.data[:, : nodes.snapshot.size]
         uses_devices = nodes.devices.uses_devices
         if (decisions.evicted or released.any()) and not any(uses_devices(task.shape) for task in tasks):
-            self._freed = np.maximum(self._unclaimed(released.copy()), 0)
+            self._freed = np.maximum(self._unclaimed(released), 0)
             self.rows = np.flatnonzero(self._freed.any(axis=0)).tolist()
 
     def lend(self, statement: Statement) -> None:
@@ -344,15 +346,27 @@ class TerminatingCapacity:
             rows = np.array(self.rows, dtype=np.int64)
             statement.assume_free(rows, self._freed[:, rows])
 
-    def _unclaimed(self, freed: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _unclaimed(self, released: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Free capacity is less already by what nominations claim beyond what is released for them: in the snapshot for
+        those of earlier cycles, in `settled_rows` for those of this one. That part is not taken off a second time.
+        """
+        freed = released.copy()
+        nominated = [reservation for reservation in self._reservations if reservation.state is TaskState.PIPELINED]
+        for reservation in nominated:
+            if reservation.task.state is TaskState.PIPELINED:
+                for dimension, amount in reservation.task.shape.vector:
+                    freed[dimension, reservation.row] -= amount
+        np.maximum(freed, 0, out=freed)
+        for row, amounts in self._decisions.settled_rows.items():
+            freed[:, row] += amounts
         for task in self._decisions.evicted:
             for dimension, amount in task.shape.vector:
                 freed[dimension, task.node] += amount
         for task in self._reservations.repairing:
             for dimension, amount in task.shape.vector:
                 freed[dimension, task.node] -= amount
-        for reservation in self._reservations:
-            if reservation.state is TaskState.PIPELINED:
+        for reservation in nominated:
+            if reservation.task.state is not TaskState.PIPELINED:
                 for dimension, amount in reservation.task.shape.vector:
                     freed[dimension, reservation.row] -= amount
         return freed
