@@ -84,10 +84,11 @@ web-test: $(READY)  ## build and check the page, and run its tests in a browser 
 screenshots: $(READY)  ## take the pictures of the page in docs/images (needs the built page and Chromium)
 	PYTHONPATH=tests $(BIN)/python -m tools.screenshots
 
-# SEED repeats a run, EXAMPLES takes that many of every property, LONG=1 the long numbers, ONLY some paths or tests.
-fuzz: $(READY)  ## run every property test on new random examples: SEED=, EXAMPLES=20000, LONG=1, ONLY=tests/property
+# SEED repeats a run, EXAMPLES takes that many of every property, MINUTES as many as there is time for, LONG=1 the long
+# numbers, ONLY some paths or tests, ROUND one round of a long run.
+fuzz: $(READY)  ## run every property test on new random examples: SEED=, EXAMPLES=20000, MINUTES=60, LONG=1, ONLY=tests/property
 	@seed=$${SEED:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}; echo "random examples from seed $$seed (make fuzz SEED=$$seed repeats them)"; \
-	FAIRWAY_FUZZ=1 FAIRWAY_SEED="$$seed" FAIRWAY_EXAMPLES=$(EXAMPLES) FAIRWAY_LONG=$(LONG) \
+	FAIRWAY_FUZZ=1 FAIRWAY_SEED="$$seed" FAIRWAY_EXAMPLES=$(EXAMPLES) FAIRWAY_LONG=$(LONG) FAIRWAY_MINUTES=$(MINUTES) FAIRWAY_ROUND=$(ROUND) \
 	  $(BIN)/python -m pytest -q -n $(or $(WORKERS),auto) -m hypothesis --hypothesis-seed="$$seed" $(or $(ONLY),tests)
 
 lint: $(READY)  ## format and fix what can be fixed by a machine

@@ -40,14 +40,14 @@ class Admission:
     def _gangs(self) -> bool:
         return self._policy.plugin("gang") is not None
 
-    def refuse(self, arguments: EnqueueArguments, key: Callable[[Job, list[Job]], tuple[Any, ...]]) -> set[Job]:
+    def refuse(self, arguments: EnqueueArguments, keys: Callable[[list[Job]], dict[Job, tuple[Any, ...]]]) -> set[Job]:
         """Groups that enqueue keeps out: by the limits of their queues and, in order, by the size of the cluster. No
         time passes here, so none of them has waited too long.
         """
         refused = {job for job in self._cluster.jobs.values() if self._is_refused(job)}
         judged = [job for job in self._cluster.jobs.values() if job not in refused and self._is_judged_by_size(job)]
         while judged:
-            job = min(judged, key=lambda job: key(job, judged))
+            job = min(judged, key=keys(judged).__getitem__)
             judged.remove(job)
             lacking = self._lacking(job)
             admitted = [

@@ -53,7 +53,7 @@ class Allocation:
         if action.name == "enqueue":
             assert isinstance(action.arguments, EnqueueArguments)
             self.queues.divide()
-            self.queues.refused = self.admission.refuse(action.arguments, self.key)
+            self.queues.refused = self.admission.refuse(action.arguments, self.keys)
             self.queues.forget()
         elif action.name == "allocate":
             self.queues.divide()
@@ -70,7 +70,7 @@ class Allocation:
         """Steps until no job can take one; returns those that only were not allowed to."""
         next_in_class, deferred = list(jobs), []
         while next_in_class:
-            job = min(next_in_class, key=lambda job: self.key(job, next_in_class))
+            job = min(next_in_class, key=self.keys(next_in_class).__getitem__)
             bound = len(self._bindings)
             was_new = not has_started(job)
             result = self._step(job, lending)
@@ -92,7 +92,8 @@ class Allocation:
             for gang in next_in_class
             if gang.is_broken() and gang.queue == job.queue and gang.priority >= job.priority and _was_held(gang)
         ]
-        return min(found, key=lambda gang: (-gang.priority, self.key(gang, next_in_class)), default=None)
+        keys = self.keys(next_in_class) if found else {}
+        return min(found, key=lambda gang: (-gang.priority, keys[gang]), default=None)
 
     def _step(self, job: Job, lending: bool) -> str:
         if job.is_ready():
@@ -156,15 +157,20 @@ class Allocation:
 
     # -- order ------------------------------------------------------------------------------------------------
 
-    def key(self, job: Job, next_in_class: list[Job]) -> tuple[Any, ...]:
-        queues = [self.queues.key(queue) for queue in reversed(self.queues.line(job.queue))]
-        return (*queues, self._namespace_key(job, next_in_class), self._job_key(job))
+    def keys(self, jobs: list[Job]) -> dict[Job, tuple[Any, ...]]:
+        """The key of every job, as things stand. Jobs of one queue have its key in common, which is computed once."""
+        queues = {
+            name: tuple(self.queues.key(queue) for queue in reversed(self.queues.line(name)))
+            for name in {job.queue for job in jobs}
+        }
+        own = {job: self._job_key(job) for job in jobs}
+        return {job: (*queues[job.queue], self._namespace_key(job, own), own[job]) for job in jobs}
 
-    def _namespace_key(self, job: Job, next_in_class: list[Job]) -> tuple[Any, ...]:
+    def _namespace_key(self, job: Job, keys: dict[Job, tuple[Any, ...]]) -> tuple[Any, ...]:
         """Its weighted share; of equal ones the heavier, then the one whose next job is older, then by name."""
         weight = self._cluster.weights.get(job.namespace, 1)
-        beside = [j for j in next_in_class if (j.queue, j.namespace) == (job.queue, job.namespace)]
-        oldest = min(beside, key=self._job_key).created
+        beside = [j for j in keys if (j.queue, j.namespace) == (job.queue, job.namespace)]
+        oldest = min(beside, key=keys.__getitem__).created
         drf = self._policy.plugin("drf")
         if drf is None or not drf.enabled("namespace_key"):
             return (-weight, oldest, job.namespace)

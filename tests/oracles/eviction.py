@@ -119,7 +119,7 @@ class Evicting:
         if action == "reclaim":
             waiting = [job for job in waiting if self._is_below(job.queue)]
         while waiting:
-            job = min(waiting, key=lambda job: self.allocation.key(job, waiting))
+            job = min(waiting, key=self.allocation.keys(waiting).__getitem__)
             if not has_started(job):
                 job = self.allocation.broken_before(job, waiting) or job
             if not self._serve(job, action, arguments) or not (job.waiting() and self._is_ready(job)):

@@ -22,6 +22,7 @@ class Places:
     def __init__(self, cluster: Cluster, policy: Policy) -> None:
         self._cluster = cluster
         self._policy = policy
+        self._sizes = {name: Resource.parse(node.allocatable).amounts for name, node in cluster.nodes.items()}
 
     def best(self, task: Task) -> str | None:
         return next(iter(self.in_order(task)), None)
@@ -84,7 +85,7 @@ class Places:
         return free
 
     def allocatable(self, node: Node) -> Amounts:
-        return {"pods": 1 << 40, **Resource.parse(node.allocatable).amounts}
+        return {"pods": 1 << 40, **self._sizes[node.metadata.name]}
 
     def is_ready(self, node: Node) -> bool:
         return all(condition.status == "True" for condition in node.status.conditions if condition.type == "Ready")
@@ -223,7 +224,7 @@ class Places:
 
     def _left(self, task: Task, node: Node, name: str) -> float:
         """What would be left of a resource, in per cent of the node."""
-        allocatable = Resource.parse(node.allocatable).amounts.get(name, 0)
+        allocatable = self._sizes[node.metadata.name].get(name, 0)
         percent = 100.0 / allocatable if allocatable else 0.0
         return (self.free(node).get(name, 0) - task.request.get(name, 0)) * percent
 

@@ -85,6 +85,9 @@ class Watched(World):
         )
         self._claims: dict[str, Claim] = {}
 
+    def moments(self) -> list[tuple[int, Any]]:
+        return [*super().moments(), *((at, key) for at, key, _ in self._late)]
+
     def pass_time(self) -> None:
         super().pass_time()
         while self._late and self._late[0][0] <= self.now:
@@ -155,7 +158,7 @@ def test_a_claimant_starts_once_its_victims_are_gone(objects: list[Any], policy:
     """And meanwhile no pod is bound into its places."""
     world = Watched(objects, policy, data.draw(arrivals(objects)))
     world.grace = grace
-    for second in range(CYCLES):
+    for second in world.seconds(CYCLES):
         world.watch(second)
 
 

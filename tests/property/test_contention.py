@@ -62,7 +62,9 @@ class Case:
 
 def decided(objects: list[Any], policy: Policy, *, plain: bool = False) -> Case:
     state, now = state_of(objects), BEGIN + DAY * SECOND
-    plan = decide(state, policy, now)
+    plan = decide(
+        state, policy, now, reasons=policy.action("preempt") is None
+    )  # the promise about reclaim reads queues
     check(state, policy, now)
     return Case(objects, policy, state, plan, plain)
 

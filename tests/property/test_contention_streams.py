@@ -39,6 +39,9 @@ class Stream(World):
         self.changed = 0
         """When something from outside happened last."""
 
+    def moments(self) -> list[tuple[int, Any]]:
+        return [*super().moments(), *((at, key) for at, key, _ in self._late), *self._quits]
+
     def pass_time(self) -> None:
         super().pass_time()
         while self._late and self._late[0][0] <= self.now:
@@ -86,7 +89,7 @@ def test_demand_replayed_for_50_cycles_evicts_in_no_circle(objects, policy, data
     late, ends = data.draw(demand(objects))
     world = Stream(objects, policy, late, ends)
     seen: list[frozenset[str]] = []
-    for second in range(CYCLES):
+    for second in world.seconds(CYCLES):
         before = len(world.evictions)
         world.step(second)
         if world.changed == second:
@@ -109,7 +112,7 @@ def test_room_that_others_leave_is_the_claimants_until_it_is_bound(objects, poli
     world = Stream(objects, policy, late, {})
     world.grace = data.draw(st.integers(0, 4))
     since: dict[str, int] = {}
-    for second in range(QUIET):
+    for second in world.seconds(QUIET):
         plan = world.step(second)
         for binding in plan.bindings:
             since.pop(binding.pod, None)
@@ -136,6 +139,17 @@ def upsets(draw: st.DrawFn, objects: list[Any]) -> dict[int, tuple[str, str]]:
         st.tuples(st.sampled_from(("closed", "open")), st.sampled_from(queues)),
     )
     return draw(st.dictionaries(st.integers(0, 20), kinds, max_size=8))
+
+
+class Upset(World):
+    """A world to which these things are going to happen."""
+
+    def __init__(self, objects: list[Any], policy: Any, happenings: dict[int, tuple[str, str]]) -> None:
+        super().__init__(objects, policy=policy)
+        self._happenings = happenings
+
+    def moments(self) -> list[tuple[int, Any]]:
+        return [*super().moments(), *self._happenings.items()]
 
 
 def upset(world: World, objects: list[Any], kind: str, name: str) -> None:
@@ -166,12 +180,12 @@ def test_no_hold_is_leaked_whatever_happens(objects, evicting, data):
     """Every hold belongs to a waiting pod and a living node, and fits; and nothing is over-committed on the way."""
     happenings = data.draw(upsets(objects))
     listed = [(action, {"nominationTimeout": 5}) for action in evicting]
-    world = World(objects, policy=acting("enqueue", RESERVE, "allocate", *listed, "backfill"))
+    world = Upset(objects, acting("enqueue", RESERVE, "allocate", *listed, "backfill"), happenings)
     world.grace = data.draw(st.integers(0, 3))
     world.reasons = data.draw(st.booleans())
-    for second in range(24):
+    for second in world.seconds(24):
         if second in happenings:
-            upset(world, objects, *happenings[second])
+            upset(world, objects, *happenings.pop(second))
         plan = world.step(second)
         state = world.state
         state.refresh()

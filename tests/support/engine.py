@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from fairway.api.kinds import ApiObject
@@ -37,7 +38,13 @@ def policy(
         flags = {key: given.pop(key) for key in list(given) if key.startswith("enable")}
         listed.append({"name": name, "arguments": given, **flags})
     text = json.dumps({"actions": actions, "tiers": [{"plugins": listed}]})
-    return parse_policy(text, "policy", (registry or default_registry()).catalog)
+    return _parsed(text) if registry is None else parse_policy(text, "policy", registry.catalog)
+
+
+@lru_cache(maxsize=1000)
+def _parsed(text: str) -> Policy:
+    """Random policies are few, and are drawn again and again."""
+    return parse_policy(text, "policy", default_registry().catalog)
 
 
 def flat(objects: Objects) -> list[ApiObject]:
@@ -57,9 +64,8 @@ def state_of(*objects: Any, scheduler_names: Iterable[str] | None = None) -> Clu
 
 
 def decided(state: ClusterState, with_policy: Policy | None = None, registry: Registry | None = None) -> Plan:
-    """One cycle; before and after it everything kept must be true."""
+    """One cycle; after it everything kept must be true. What events broke before it is still broken then."""
     chosen = with_policy or policy(registry=registry)
-    check(state, chosen, NOW, registry=registry)
     plan = decide(state, chosen, NOW, registry=registry)
     check(state, chosen, NOW, registry=registry)
     return plan

@@ -4,13 +4,13 @@ Amounts are keywords: `cpu="2"`, `memory="1Gi"`, `gpu=1`, `pods=3`. Times are wh
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from msgspec.structs import replace
 
 from fairway.api import kinds
-from fairway.api.kinds import ApiObject
+from fairway.api.kinds import ApiObject, Kind
 from fairway.api.manifests import parse_object
 from fairway.api.pods import Pod
 from fairway.clock import SECOND, format_rfc3339, parse_rfc3339
@@ -21,15 +21,26 @@ GPU = "nvidia.com/gpu"
 HOST = "kubernetes.io/hostname"
 
 Manifest = dict[str, Any]
+KINDS = {kind.name: kind for kind in reversed(kinds.KINDS)}
 
 
 def made(kind: str, name: str, namespace: str = "", **rest: Any) -> ApiObject:
     """An object of a kind; `metadata` may bring labels and the like."""
-    version = next(k.api_versions[0] for k in kinds.KINDS if k.name == kind)
+    known = KINDS[kind]
     metadata = {"name": name, **({"namespace": namespace} if namespace else {}), **rest.pop("metadata", {})}
     if kind in ("Pod", "PodGroup"):
         metadata.setdefault("uid", f"uid-of-{kind}-{namespace}-{name}")
-    return parse_object({"apiVersion": version, "kind": kind, "metadata": metadata, **rest})
+    data = {"apiVersion": known.api_versions[0], "kind": kind, "metadata": metadata, **rest}
+    return _converted(data, known) or parse_object(data)
+
+
+def _converted(data: Manifest, kind: Kind) -> ApiObject | None:
+    """The object as `parse_object` reads it, in a tenth of the time; None where that has more to do than to convert."""
+    try:
+        thing = cast(ApiObject, msgspec.convert(data, kind.struct))
+    except msgspec.ValidationError:
+        return None
+    return None if kind.converted is not None or kind.settle(thing) else thing
 
 
 def manifest(thing: ApiObject) -> Manifest:

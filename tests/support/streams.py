@@ -124,6 +124,7 @@ class Stream:
     started: dict[str, int] = field(default_factory=dict)
     places: dict[str, list[str]] = field(default_factory=dict)
     evicted: list[str] = field(default_factory=list)
+    reasons: bool = False
     _ends: dict[str, int] = field(default_factory=dict)
     _pods: dict[str, list[Pod]] = field(default_factory=dict)
 
@@ -159,7 +160,7 @@ class Stream:
 
     def _decide(self, now: int, runs: Mapping[str, Work]) -> int | None:
         at = BEGIN + now * SECOND
-        plan = decide(self.state, self.policy, at)
+        plan = decide(self.state, self.policy, at, reasons=self.reasons)
         self.passes.append(Pass(now, plan))
         self.evicted += [eviction.pod for eviction in plan.evictions]
         self._write_reservations(plan)

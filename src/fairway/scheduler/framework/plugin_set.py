@@ -224,7 +224,7 @@ class Layout:
         )
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=256)
 def layout_of(policy: _Key, registry: Registry) -> Layout:
     return Layout(tuple(policy.policy.plugins()), registry)
 
