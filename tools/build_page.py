@@ -31,7 +31,7 @@ LIMIT = 600.0
 NETWORK = ["--no-audit", "--no-fund", "--fetch-retries=0", "--fetch-timeout=20000"]
 """A registry that does not answer is given up soon."""
 LEAST_NODE = (20, 19)
-MOST_LINES = 5
+MAX_LINES = 5
 """Of what a step that failed has printed."""
 
 
@@ -137,7 +137,7 @@ def _run(command: list[str], environment: dict[str, str]) -> None:
 def _telling(output: str) -> str:
     """The lines that speak of errors, else the last ones."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
-    return " | ".join([line for line in lines if "error" in line.lower()][:MOST_LINES] or lines[-MOST_LINES:])
+    return " | ".join([line for line in lines if "error" in line.lower()][:MAX_LINES] or lines[-MAX_LINES:])
 
 
 def build_in_background() -> str:

@@ -37,7 +37,7 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "fairway"
 KEPT = ROOT / ".mutants"
 PACKAGES = ("resources", "state", "scheduler", "devices", "fleet")
-MOST_TESTS = 150
+MAX_TESTS = 150
 """Tests run for one mutant, of those that reach its line: the quickest of each file, then the next of each."""
 
 _COMPARE: dict[type[ast.cmpop], type[ast.cmpop]] = {
@@ -142,7 +142,7 @@ class Reach:
             file = test.partition("::")[0]
             ordered.append((turns[file], self.seconds.get(test, 0.0), test))
             turns[file] += 1
-        return [test for *_, test in sorted(ordered)[:MOST_TESTS]]
+        return [test for *_, test in sorted(ordered)[:MAX_TESTS]]
 
 
 def reach(jobs: int, tests_in: list[str]) -> Reach:

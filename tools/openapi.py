@@ -25,8 +25,8 @@ from fairway.web.answers import ANSWERS
 from fairway.web.asking import Asked, Viewer, read_query
 from fairway.web.contract import OPERATIONS, Operation
 from fairway.web.openapi import document
+from fairway.web.sandbox_page import sandbox_watch
 from fairway.web.shown import ShownCluster
-from fairway.web.sources import sandbox_watch
 from fairway.web.worker import WhatIfWorker
 
 FILE = Path(__file__).resolve().parents[1] / "frontend" / "openapi.json"

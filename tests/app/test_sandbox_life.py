@@ -186,7 +186,7 @@ def test_an_evicted_pod_leaves_waits_and_runs_again() -> None:
 
 def test_a_sandbox_has_its_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     sandbox = made(node("n", cpu=1))
-    monkeypatch.setattr(commands, "MOST_OBJECTS", 3)
+    monkeypatch.setattr(commands, "MAX_OBJECTS", 3)
     with pytest.raises(InputError, match="at most 3 objects"):
         sandbox.apply(flat(pods("p", 3, cpu=1)))
     assert phases(sandbox) == {}

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from fairway.api.fleet import ManagedCluster
 from fairway.api.manifests import load
-from fairway.app.view.models.fleet import FleetPage
+from fairway.app.view.models.cluster import FleetPage
 from fairway.clock import wall_clock
 from fairway.fleet.names import FREE, REPORTED_AT, SHAPES
 from fairway.web.fleet_page import fleet_page

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairway.app.explain import Situation
-from fairway.app.view.order import job_order
+from fairway.app.view.job_order import job_order
 from fairway.scheduler.decide import consider, decide
 from fairway.scheduler.framework.plugin_set import Registry
 from fairway.scheduler.plugins import BUILT_IN

@@ -7,7 +7,7 @@ import pytest
 
 from fairway.api.manifests import parse_object
 from fairway.app.view.mirror import Mirror
-from fairway.app.view.models.job import JobActionRequest
+from fairway.app.view.models.jobs import JobActionRequest
 from fairway.app.view.watch import ClusterWatch
 from fairway.kube.http.client import ApiClient
 from fairway.kube.server.kubeconfig import find_connection

@@ -14,9 +14,8 @@ from fairway.app.sandbox.engine import Sandbox
 from fairway.web.access import LoopbackAccess
 from fairway.web.answers import ANSWERS
 from fairway.web.application import application
-from fairway.web.sandbox_page import SandboxPage
+from fairway.web.sandbox_page import SandboxPage, sandbox_watch
 from fairway.web.shown import ShownCluster
-from fairway.web.sources import sandbox_watch
 
 TOKEN = "a-token-for-tests-of-more-than-32-characters"
 HOST = "testserver"

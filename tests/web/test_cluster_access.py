@@ -10,7 +10,7 @@ import pytest
 from fairway.errors import NoAnswerError
 from fairway.web import cluster_access
 from fairway.web.asking import RequestRefusedError
-from fairway.web.cluster_access import AT_ONCE, KEPT, MOST_SESSIONS_OF_ONE, MOST_TOKEN, SESSION, ClusterAccess
+from fairway.web.cluster_access import AT_ONCE, KEPT, MAX_SESSIONS_OF_ONE, MAX_TOKEN, SESSION, ClusterAccess
 
 USERS = {
     "admin-token": {"username": "admin", "groups": ["system:masters"]},
@@ -144,10 +144,10 @@ def test_a_thousand_logins_of_one_user_end_no_session_of_another(stage):
 
     others, own = run(logins())
     assert [run(access.viewer(None, cookie)).name for cookie in others] == ["tenant", "blind"]
-    for cookie in own[-MOST_SESSIONS_OF_ONE:]:
+    for cookie in own[-MAX_SESSIONS_OF_ONE:]:
         assert run(access.viewer(None, cookie)).name == "admin"
     with pytest.raises(RequestRefusedError):
-        run(access.viewer(None, own[-MOST_SESSIONS_OF_ONE - 1]))
+        run(access.viewer(None, own[-MAX_SESSIONS_OF_ONE - 1]))
 
 
 def test_users_without_a_name_count_as_one(stage, monkeypatch):
@@ -157,16 +157,16 @@ def test_users_without_a_name_count_as_one(stage, monkeypatch):
 
     async def logins():
         other = await access.login("tenant-token")
-        for number in range(2 * MOST_SESSIONS_OF_ONE):
+        for number in range(2 * MAX_SESSIONS_OF_ONE):
             await access.login(f"nameless-{number % 2 + 1}")
         return other
 
     assert run(access.viewer(None, run(logins()))).name == "tenant"
-    assert len(access._sessions) == 1 + MOST_SESSIONS_OF_ONE
+    assert len(access._sessions) == 1 + MAX_SESSIONS_OF_ONE
 
 
 def test_sessions_are_bounded_in_total_and_no_live_one_ends_for_a_newcomer(stage, monkeypatch):
-    monkeypatch.setattr(cluster_access, "MOST_SESSIONS", 2)
+    monkeypatch.setattr(cluster_access, "MAX_SESSIONS", 2)
     _, clock, access = stage
     first, second = run(access.login("tenant-token")), run(access.login("blind-token"))
     with pytest.raises(RequestRefusedError, match="too many users") as refused:
@@ -184,19 +184,19 @@ def test_sessions_are_bounded_in_total_and_no_live_one_ends_for_a_newcomer(stage
 def test_a_user_with_many_tokens_leaves_the_answers_of_others_alone(stage, monkeypatch):
     server, _, access = stage
     run(access.viewer("tenant-token", None))
-    for number in range(cluster_access.MOST_KEPT_OF_ONE * 3):
+    for number in range(cluster_access.MAX_KEPT_OF_ONE * 3):
         monkeypatch.setitem(USERS, f"admin-{number}", USERS["admin-token"])
         run(access.viewer(f"admin-{number}", None))
     asked = len(server.asked)
     run(access.viewer("tenant-token", None))
     assert len(server.asked) == asked
-    assert len(access._viewers) == 1 + cluster_access.MOST_KEPT_OF_ONE
+    assert len(access._viewers) == 1 + cluster_access.MAX_KEPT_OF_ONE
 
 
 def test_a_token_of_any_length_is_not_kept(stage):
     server, _, access = stage
     with pytest.raises(RequestRefusedError) as refused:
-        run(access.login("x" * (MOST_TOKEN + 1)))
+        run(access.login("x" * (MAX_TOKEN + 1)))
     assert (refused.value.status, server.asked) == (401, [])
 
 

@@ -5,7 +5,7 @@ import pytest
 from fairway.app.view import watch as watching
 from fairway.app.view.estimates import EstimatedStarts
 from fairway.app.view.picture import Picture
-from fairway.web.sources import sandbox_watch
+from fairway.web.sandbox_page import sandbox_watch
 from support.browsing import eventually
 from support.objects import node, pod, queue
 from support.sandboxes import after, made, running_for

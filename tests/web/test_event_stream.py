@@ -10,7 +10,7 @@ import pytest
 from fairway.app.view.watch import ClusterWatch
 from fairway.web import stream
 from fairway.web.asking import RequestRefusedError, Viewer
-from fairway.web.sources import sandbox_watch
+from fairway.web.sandbox_page import sandbox_watch
 from fairway.web.stream import EventHub, delta, visible
 from support.objects import node, pod, queue
 from support.sandboxes import after, made
@@ -162,7 +162,7 @@ def test_a_client_that_does_not_read_is_dropped_and_no_other_waits(monkeypatch):
 
 
 def test_the_end_of_the_server_is_told_and_too_many_clients_are_turned_away(monkeypatch):
-    monkeypatch.setattr(stream, "MOST_CLIENTS", 1)
+    monkeypatch.setattr(stream, "MAX_CLIENTS", 1)
 
     async def scenario() -> None:
         shown = Shown()
@@ -301,7 +301,7 @@ def test_a_server_that_cannot_be_asked_ends_no_stream_before_its_time(monkeypatc
 
 
 def test_the_user_with_the_most_clients_loses_one_for_another_user(monkeypatch):
-    monkeypatch.setattr(stream, "MOST_CLIENTS", 4)
+    monkeypatch.setattr(stream, "MAX_CLIENTS", 4)
 
     async def scenario() -> None:
         hub = Shown().hub

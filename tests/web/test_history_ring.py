@@ -1,7 +1,7 @@
 """The ring: bounded, and what it keeps is what was."""
 
 from fairway.app.view.history_ring import HistoryRing, evenly
-from fairway.web.sources import sandbox_watch
+from fairway.web.sandbox_page import sandbox_watch
 from support.objects import node, pod, queue
 from support.sandboxes import after, made, running_for
 

@@ -19,11 +19,11 @@ from fairway.app.view.scheduler_page import NO_FACTS
 from fairway.errors import InputError
 from fairway.scheduler.plugins.installed import default_registry
 from fairway.state.cluster import Upserted
-from fairway.web.answers.lists import session
+from fairway.web.answers.views import session
 from fairway.web.asking import Asked, Viewer
 from fairway.web.live_page import LivePage, LivePageSettings
 from fairway.web.live_process import split_address
-from fairway.web.sources import sandbox_watch
+from fairway.web.sandbox_page import sandbox_watch
 from support.browsing import eventually
 from support.objects import gang, node, pod, queue
 from support.sandboxes import after, made

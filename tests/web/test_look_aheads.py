@@ -14,11 +14,10 @@ from fairway.app.view import estimates as estimating
 from fairway.app.view.estimates import NO_ESTIMATES, EstimatedStarts, estimates_of
 from fairway.app.view.models.jobs import JobSummary
 from fairway.app.view.picture import picture_of
-from fairway.web import look_aheads
+from fairway.web import shown
 from fairway.web.application import SLOW_THREADS
 from fairway.web.asking import RequestRefusedError
-from fairway.web.look_aheads import LookAheads
-from fairway.web.shown import QUESTIONS
+from fairway.web.shown import QUESTIONS, LookAheads
 from support.objects import node, pod, queue
 from support.sandboxes import after, made, running_for
 from support.web_pages import AskedPage, under_way
@@ -77,7 +76,7 @@ def test_any_number_of_long_questions_leaves_the_others_free(page: AskedPage) ->
 def test_a_worker_answers_as_a_thread_does(situation: Situation, monkeypatch: pytest.MonkeyPatch) -> None:
     here = LookAheads(lambda: 1)
     found = here.start(situation, "default/job-3", bounds=True), here.estimates(situation, JOBS)
-    monkeypatch.setattr(look_aheads, "MOST_HERE", 0)
+    monkeypatch.setattr(shown, "MAX_HERE", 0)
     ahead = LookAheads(lambda: 1)
     assert ahead.start(situation, "default/job-3", bounds=False).forecast == found[0].forecast
     assert (ahead.start(situation, "default/job-3", bounds=True), ahead.estimates(situation, JOBS)) == found
@@ -85,7 +84,7 @@ def test_a_worker_answers_as_a_thread_does(situation: Situation, monkeypatch: py
 
 def test_a_worker_reads_a_question_of_any_size(situation: Situation, monkeypatch: pytest.MonkeyPatch) -> None:
     """More than a pipe holds, for longer than a look whether the client is still there."""
-    monkeypatch.setattr(look_aheads, "MOST_HERE", 0)
+    monkeypatch.setattr(shown, "MAX_HERE", 0)
     many = [*JOBS, *(f"default/{number:0>60}" for number in range(50_000))]
     found = LookAheads(lambda: 1).estimates(situation, many)
     assert found is not None
@@ -95,8 +94,8 @@ def test_a_worker_reads_a_question_of_any_size(situation: Situation, monkeypatch
 def test_a_large_cluster_is_looked_ahead_of_only_while_a_page_is_open(
     situation: Situation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(look_aheads, "MOST_HERE", 0)
-    monkeypatch.setattr(look_aheads, "MOST_COPIED", 0)
+    monkeypatch.setattr(shown, "MAX_HERE", 0)
+    monkeypatch.setattr(shown, "MAX_COPIED", 0)
     ahead = LookAheads()
     assert ahead.estimates(situation, JOBS) is None
     ahead.viewed()
@@ -106,8 +105,8 @@ def test_a_large_cluster_is_looked_ahead_of_only_while_a_page_is_open(
 def test_a_look_ahead_that_meets_a_limit_leaves_the_table_without(
     situation: Situation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(look_aheads, "MOST_HERE", 0)
-    monkeypatch.setattr(look_aheads, "MEGABYTES", 64)
+    monkeypatch.setattr(shown, "MAX_HERE", 0)
+    monkeypatch.setattr(shown, "MEGABYTES", 64)
     ahead = LookAheads(lambda: 1)
     assert ahead.estimates(situation, JOBS) is NO_ESTIMATES
     with pytest.raises(RequestRefusedError, match="more memory or time"):

@@ -8,7 +8,7 @@ import pytest
 
 from fairway.api.manifests import parse_object
 from fairway.app.view.mirror import Mirror
-from fairway.app.view.models.job import JobActionRequest
+from fairway.app.view.models.jobs import JobActionRequest
 from fairway.app.view.watch import ClusterWatch
 from fairway.errors import ApiError, InputError
 from fairway.kube.http.client import ApiClient
@@ -16,7 +16,7 @@ from fairway.kube.server.connection import Connection
 from fairway.state.cluster import Upserted
 from fairway.web.asking import RequestRefusedError, Viewer
 from fairway.web.cluster_actions import GROUPS, ApiWrite, ClusterActions, _sent
-from fairway.web.sandbox_actions import SandboxActions
+from fairway.web.sandbox_page import SandboxActions
 from support.engine import policy
 from support.objects import NOW, gang, manifest, node, pod, priority_class, queue
 from support.sandboxes import after, made

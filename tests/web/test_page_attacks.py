@@ -15,7 +15,7 @@ from fairway.app.view.history_ring import HistoryRing
 from fairway.app.view.models.what_if import WhatIfRequest
 from fairway.errors import InputError, StoreError
 from fairway.web import application as application_module
-from fairway.web import connections, look_aheads
+from fairway.web import connections, shown
 from fairway.web import server as server_module
 from fairway.web import stream as stream_module
 from fairway.web.answers import ANSWERS
@@ -88,7 +88,7 @@ def test_connections_beyond_the_limit_are_closed_and_the_others_go_on(sandbox, m
 
 
 def test_one_user_does_not_take_all_streams(sandbox, monkeypatch):
-    monkeypatch.setattr(stream_module, "MOST_OF_ONE", 2)
+    monkeypatch.setattr(stream_module, "MAX_OF_ONE", 2)
 
     async def scenario() -> None:
         hub = EventHub(AskedPage(sandbox).shown.watch)
@@ -153,7 +153,7 @@ def test_odd_filters_take_no_time(sandbox, query):
 
 
 def test_many_questions_leave_the_views_free(sandbox, monkeypatch):
-    monkeypatch.setattr(application_module, "MOST_QUESTIONS", 3)
+    monkeypatch.setattr(application_module, "MAX_QUESTIONS", 3)
     page = AskedPage(sandbox)
     with under_way(page, "order", "orders/default/w", 3) as statuses:
         assert page.ask("GET", "orders/default/w").status == 503
@@ -196,7 +196,7 @@ def test_a_question_of_a_client_that_left_ends(sandbox, monkeypatch, tmp_path, m
     endless.write_text("#!/bin/sh\nexec sleep 60\n")
     endless.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(endless))
-    monkeypatch.setattr(look_aheads, "MOST_HERE", 0)
+    monkeypatch.setattr(shown, "MAX_HERE", 0)
     body = msgspec.json.encode(QUESTION) if method == "POST" else b""
     with served(sandbox) as page:
         port, worker = page.server.port, page.shown.what_if if body else page.shown.ahead._asked

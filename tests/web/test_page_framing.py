@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairway.web.heads import END, MAX_HEAD_BYTES, MAX_HEADERS, HeadRefusal, read_head
+from fairway.web.connections import END, MAX_HEAD_BYTES, MAX_HEADERS, HeadRefusal, read_head
 from support.objects import node, queue
 from support.sandboxes import after, made
 from support.web_pages import TOKEN, served

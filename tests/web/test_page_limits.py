@@ -17,11 +17,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairway.web import bodies, connections, worker
+from fairway.web import connections, limits, worker
 from fairway.web.asking import RequestRefusedError
-from fairway.web.bodies import BodyBudget
 from fairway.web.connections import ConnectionTable, Ticket
-from fairway.web.turns import UserTurns
+from fairway.web.limits import BodyBudget, UserTurns
 from support.browsing import ServedPage, eventually
 
 MEGABYTE = 1 << 20
@@ -220,7 +219,7 @@ def test_one_user_s_bodies_leave_memory_for_others() -> None:
             with pytest.raises(RequestRefusedError) as refused:
                 fourth.add(20 * MEGABYTE)
             assert refused.value.status == 503
-            small.add(bodies.SMALL)  # an ordinary request is read in any case
+            small.add(limits.SMALL)  # an ordinary request is read in any case
     assert budget.held == 0
 
 
@@ -234,7 +233,7 @@ def test_the_memory_of_all_bodies_is_bounded_and_given_back(sizes: list[list[int
         for part in parts:
             with suppress(RequestRefusedError):
                 body.add(part)
-            assert budget.held <= bodies.TOTAL_BYTES
+            assert budget.held <= limits.TOTAL_BYTES
     for reading in opened:
         reading.__exit__(None, None, None)
     assert budget.held == 0

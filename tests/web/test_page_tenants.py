@@ -7,18 +7,17 @@ import pytest
 from starlette.testclient import TestClient
 
 from fairway.app.live.logs import RunLog
+from fairway.app.view.details import HIDDEN
 from fairway.app.view.history_ring import HistoryRing
-from fairway.app.view.job_detail import HIDDEN
-from fairway.app.view.models.fleet import FleetPage
-from fairway.app.view.models.history import SchedulerProblem
-from fairway.app.view.models.moves import EvictionEntry
+from fairway.app.view.models.cluster import FleetPage
+from fairway.app.view.models.history import EvictionEntry, SchedulerProblem
 from fairway.app.view.scheduler_page import ProgramFacts
 from fairway.web.application import application
 from fairway.web.asking import Viewer
 from fairway.web.concealing import conceal, eviction_for
 from fairway.web.contract import OPERATIONS
+from fairway.web.sandbox_page import sandbox_watch
 from fairway.web.shown import ShownCluster
-from fairway.web.sources import sandbox_watch
 from fairway.web.stream import delta
 from fairway.web.worker import WhatIfWorker
 from support.devices import asking, device_node, gpu, kind_class

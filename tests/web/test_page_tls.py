@@ -17,15 +17,14 @@ import pytest
 
 from fairway.app.live.logs import RunLog
 from fairway.errors import InputError
-from fairway.web import certificate as certificate_module
 from fairway.web import connections
 from fairway.web import server as server_module
 from fairway.web.access import LoopbackAccess
 from fairway.web.application import application
-from fairway.web.certificate import ReloadedCertificate
+from fairway.web.connections import ReloadedCertificate
+from fairway.web.sandbox_page import sandbox_watch
 from fairway.web.server import PageServer
 from fairway.web.shown import ShownCluster
-from fairway.web.sources import sandbox_watch
 from support.browsing import eventually
 from support.certificates import OPENSSL, make_certificate
 from support.objects import node, queue
@@ -91,7 +90,7 @@ def mounted(tmp_path: Path) -> Mounted:
 
 @pytest.fixture
 def page(mounted: Mounted, monkeypatch: pytest.MonkeyPatch) -> Iterator[SecurePage]:
-    monkeypatch.setattr(server_module, "INTERVAL", 0.05)
+    monkeypatch.setattr(server_module, "RELOAD_INTERVAL", 0.05)
     sandbox = after(made(node("n", cpu=4), queue("q")), 5)
     page = SecurePage(mounted, sandbox)
     page.server.start()
@@ -172,7 +171,7 @@ def test_a_bad_pair_at_the_start_is_said(tmp_path: Path) -> None:
     ):
         with pytest.raises(InputError, match="the page's certificate"):
             ReloadedCertificate(str(certificate), str(key), log)
-    assert certificate_module.INTERVAL > 0
+    assert connections.RELOAD_INTERVAL > 0
 
 
 def test_connections_that_never_end_their_handshake_count_and_are_closed(

@@ -9,7 +9,7 @@ from fairway.app.view.scheduler_page import cycle_times
 from fairway.web.answers import ANSWERS
 from fairway.web.asking import Asked, RequestRefusedError, Viewer, read_query
 from fairway.web.contract import OPERATIONS
-from fairway.web.sources import sandbox_watch
+from fairway.web.sandbox_page import sandbox_watch
 from support.objects import node, pod, queue
 from support.sandboxes import after, made
 

@@ -11,7 +11,7 @@ from fairway.app.view.mirror import Mirror
 from fairway.app.view.picture import picture_of
 from fairway.clock import SECOND
 from fairway.state.cluster import Deleted, Upserted
-from fairway.web.sources import sandbox_watch
+from fairway.web.sandbox_page import sandbox_watch
 from fairway.web.stream import delta
 from support.engine import policy
 from support.objects import NOW, at, gang, node, pod, priority_class, queue

@@ -10,7 +10,7 @@ from fairway.app.sandbox.engine import Sandbox
 from fairway.cli.web import command
 from fairway.errors import InputError
 from fairway.web.recording import recorded
-from fairway.web.sources import sandbox_watch
+from fairway.web.sandbox_page import sandbox_watch
 from support.engine import policy
 from support.objects import gang, node, pod, queue
 from support.sandboxes import after, made, running_for

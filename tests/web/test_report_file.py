@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from fairway.app.view.models.common import SeriesLine, TimeSeries
-from fairway.app.view.models.moves import TimelineNode, TimelineSpan
+from fairway.app.view.models.history import TimelineNode, TimelineSpan
 from fairway.app.view.models.runs import Measure, ReportView, RunNotice, RunView
 from fairway.web.report_file import COMPRESSED_FROM, MAX_DATA, NOT_BUILT, report_html
 from support.cli import invoke

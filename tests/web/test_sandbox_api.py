@@ -8,7 +8,7 @@ import pytest
 from fairway.app.sandbox.client import Client
 from fairway.app.view.models.commands import ObjectName
 from fairway.errors import InputError
-from fairway.web.answers import changes
+from fairway.web.answers import requests
 from fairway.web.contract import MAX_BYTES
 from fairway.web.sandbox_page import SandboxPage
 from support.objects import gang, manifest, node, pod, queue
@@ -117,7 +117,7 @@ def test_what_is_too_large_is_turned_away(page, monkeypatch):
     assert (status, answer["error"]) == (413, f"the body has {MAX_BYTES + 1} bytes, expected at most {MAX_BYTES}")
     status, answer = page.ask("POST", "pace", b" " * 100_000)
     assert (status, answer["error"]) == (413, "the body has 100000 bytes, expected at most 65536")
-    monkeypatch.setattr(changes, "MOST_OBJECTS", 1)
+    monkeypatch.setattr(requests, "MAX_OBJECTS", 1)
     status, answer = page.post("apply", {"objects": [manifest(pod("a")), manifest(pod("b"))]})
     assert (status, answer["error"]) == (422, "2 objects in one request, expected at most 1")
 

@@ -5,7 +5,7 @@ import pytest
 
 from fairway.app.explain.situation import Situation
 from fairway.app.view.models.what_if import WhatIfRequest
-from fairway.app.view.what_if.comparing import answer
+from fairway.app.view.what_if import answer
 from fairway.errors import InputError
 from fairway.web.asking import RequestRefusedError
 from fairway.web.worker import WhatIfWorker

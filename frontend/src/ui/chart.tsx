@@ -13,8 +13,8 @@ type Series = Schemas["TimeSeries"];
 /** Lines differ by colour and by dashes. */
 const DASHES: readonly number[][] = [[], [8, 4], [2, 3], [10, 3, 2, 3], [5, 5], [1, 4], [12, 4], [6, 2, 2, 2, 2, 2]];
 const COLOURS = 8;
-const MOST_LINES = 12;
-const MOST_ROWS = 60;
+const MAX_LINES = 12;
+const MAX_ROWS = 60;
 
 export function valueText(unit: Series["unit"], value: number | null | undefined): string {
   if (value === null || value === undefined) return "–";
@@ -38,7 +38,7 @@ export function Chart(props: { series: Series; height?: number; none?: string; s
   const [frame, size] = useSize<HTMLDivElement>();
   const [hidden, setHidden] = useState<ReadonlySet<string>>(new Set());
   const [tabled, setTabled] = useState(false);
-  const lines = series.lines.slice(0, MOST_LINES);
+  const lines = series.lines.slice(0, MAX_LINES);
   const more = series.lines.length - lines.length;
   const toggle = (name: string): void =>
     setHidden((old) => {
@@ -170,7 +170,7 @@ function tooltip(series: Series): uPlot.Plugin {
 
 function SeriesTable(props: { series: Series }) {
   const { series } = props;
-  const stride = Math.max(1, Math.ceil(series.times.length / MOST_ROWS));
+  const stride = Math.max(1, Math.ceil(series.times.length / MAX_ROWS));
   const rows = series.times.map((_, index) => index).filter((index) => (series.times.length - 1 - index) % stride === 0);
   return (
     <div class="table-frame" tabIndex={0} role="region" aria-label={`${series.title} as a table`}>
@@ -205,7 +205,7 @@ function Sample(props: { index: number }) {
 }
 
 function describe(series: Series): string {
-  const ends = series.lines.slice(0, MOST_LINES).map((line) => `${line.name} ${valueText(series.unit, last(line.values))}`);
+  const ends = series.lines.slice(0, MAX_LINES).map((line) => `${line.name} ${valueText(series.unit, last(line.values))}`);
   const from = dateTime(fromSeconds(series.times[0] ?? 0));
   const until = dateTime(fromSeconds(series.times[series.times.length - 1] ?? 0));
   return `${series.title} from ${from} to ${until}. Last values: ${ends.join(", ")}.`;

@@ -10,7 +10,7 @@ type JobsPage = Schemas["JobsPage"];
 export const PAGE = 100;
 
 const LOOK_AGAIN = 3000;
-const MOST_LOOKS = 20;
+const MAX_LOOKS = 20;
 
 function isUnestimated(row: JobRow): boolean {
   return row.state === "waiting" && !row.plannedStart && !row.estimatedStart && !row.startsAfter && !row.noStart;
@@ -91,7 +91,7 @@ export function useJobRows(query: Readonly<Record<string, QueryValue>>): JobRows
   const awaited = !session.capabilities.live && (head?.page.rows.some(isUnestimated) ?? false);
   const looks = useRef(0);
   useEffect(() => {
-    if (!awaited || looks.current >= MOST_LOOKS) return undefined;
+    if (!awaited || looks.current >= MAX_LOOKS) return undefined;
     const timer = setTimeout(() => {
       looks.current += 1;
       refresh();

@@ -81,7 +81,7 @@ def command(
     from fairway.sim.parallel import RunTask, run_all, run_with_waits
     from fairway.sim.policies import policy_text
     from fairway.sim.report import OutputFiles, compare
-    from fairway.web.report_file import write_page
+    from fairway.web import write_page
 
     sides = _sides(scenario, other, policies)
     loaded = sides[0].scenario

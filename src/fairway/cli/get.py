@@ -104,7 +104,7 @@ def command(
 def _source(given: GivenCluster) -> ListedCluster:
     if not given.files:
         return given.client()
-    from fairway.app.view.given import GivenObjects
+    from fairway.app.view.frame import GivenObjects
 
     return GivenObjects(given.situation())
 

@@ -11,8 +11,7 @@ from fairway.cli.output import amount_text
 
 if TYPE_CHECKING:
     from fairway.app.records import SandboxEvent
-    from fairway.app.view.frame import Frame, NodeUse
-    from fairway.app.view.jobs import JobRow
+    from fairway.app.view.frame import Frame, JobRow, NodeUse
 
 ROWS = ("Job", "Event")
 """What is listed and is no kind of object."""

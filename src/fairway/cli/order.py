@@ -11,7 +11,7 @@ from fairway.cli.cluster_options import GivenCluster, cluster_options
 from fairway.cli.output import console, output_option, print_structured, table
 
 if TYPE_CHECKING:
-    from fairway.app.view.order import JobOrder, OrderKey
+    from fairway.app.view.job_order import JobOrder, OrderKey
 
 
 @click.command(
@@ -30,7 +30,7 @@ def command(job: str, given: GivenCluster, output: str) -> None:
     Queues are compared first, then the namespaces of a queue, then the jobs of a namespace. Each comparison asks the
     plugins in policy order, then the tie rule; the first key that differs decides. Keys are as of the next cycle.
     """
-    from fairway.app.view.order import job_order
+    from fairway.app.view.job_order import job_order
 
     found = job_order(given.situation(), job) if given.files else given.client().order(job)
     _print(found) if output == "table" else print_structured(found, output)

@@ -12,7 +12,7 @@ from fairway.cli.output import console, output_option, print_structured, table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fairway.app.view.waiting import WaitingJob
+    from fairway.app.view.frame import WaitingJob
 
 
 @click.command(
@@ -40,7 +40,7 @@ def command(queue: str | None, given: GivenCluster, output: str) -> None:
 
 
 def _of_files(queue: str | None, given: GivenCluster) -> Sequence[WaitingJob]:
-    from fairway.app.view.waiting import waiting_jobs
+    from fairway.app.view.frame import waiting_jobs
 
     situation = given.situation()
     _check_queue(queue, {known.name for known in situation.state.queues})

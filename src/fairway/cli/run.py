@@ -162,7 +162,7 @@ def _page(settings: RunSettings, log: RunLog) -> Iterator[RunSettings]:
     from fairway.errors import InputError
 
     try:
-        from fairway.web.live_process import started
+        from fairway.web import started
     except ModuleNotFoundError as error:
         raise InputError(f"{error.name} is not installed, expected: pip install 'fairway[web]'") from None
     with started(settings, log) as (socket, address):

@@ -171,10 +171,7 @@ def _serve(stack: ExitStack, sandbox: Sandbox, runner: Runner, port: int | None,
     from fairway.app.sandbox import place
 
     try:
-        from fairway.web.access import new_token
-        from fairway.web.page_log import to_file
-        from fairway.web.sandbox_actions import SandboxActions
-        from fairway.web.sandbox_page import SandboxPage
+        from fairway.web import SandboxActions, SandboxPage, new_token, to_file
     except ModuleNotFoundError as error:
         echo(f"{error.name} is not installed: no page, and no other commands; pip install 'fairway[web]'", err=True)
         return ""

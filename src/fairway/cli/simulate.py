@@ -121,7 +121,7 @@ def write_report(files: OutputFiles, result: RunResult, origin: Origin) -> None:
 
     from fairway.app.view.run_report import report_view
     from fairway.sim.report import to_json
-    from fairway.web.report_file import write_page
+    from fairway.web import write_page
 
     files.write("report.json", to_json(result.report))
     files.write("speed.json", msgspec.json.format(msgspec.json.encode(result.speed), indent=1) + b"\n")
@@ -130,7 +130,7 @@ def write_report(files: OutputFiles, result: RunResult, origin: Origin) -> None:
 
 def echo_written(files: OutputFiles) -> None:
     """The names of the files, and why there is no page among them if there is none."""
-    from fairway.web.report_file import NOT_BUILT
+    from fairway.web import NOT_BUILT
 
     echo(f"Written: {', '.join(map(str, files.paths))}", err=True)
     if not any(path.suffix == ".html" for path in files.paths):

@@ -86,9 +86,7 @@ def command(recording: str | None, cycle: int | None, port: int, opens: bool, fe
             _open(report.as_uri())
         return
     try:
-        from fairway.web.access import new_token
-        from fairway.web.loopback import LoopbackPage
-        from fairway.web.recording import recorded
+        from fairway.web import LoopbackPage, new_token, recorded
     except ModuleNotFoundError as error:
         raise InputError(f"{error.name} is not installed, expected: pip install 'fairway[web]'") from None
     with stop_signals(interrupt), suppress(KeyboardInterrupt):
@@ -111,8 +109,7 @@ def _serve_feed(feed: str, opens: bool, flags: dict[str, Any]) -> None:
     from fairway.errors import InputError
 
     try:
-        from fairway.web.live_page import FeedReader
-        from fairway.web.live_process import page_address, page_settings
+        from fairway.web import FeedReader, page_address, page_settings
     except ModuleNotFoundError as error:
         raise InputError(f"{error.name} is not installed, expected: pip install 'fairway[web]'") from None
     hosts = tuple(name.strip() for name in (flags["web_hosts"] or "").split(",") if name.strip())

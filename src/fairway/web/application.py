@@ -1,11 +1,16 @@
-"""The ASGI application: routes from the contract, answers from the views, and the built page."""
+"""The ASGI application: routes from the contract, answers from the views, and the files of the built page.
+
+`LoopbackPage` serves it on the loopback address, from start to stop.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import mimetypes
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from threading import Event
 from typing import NamedTuple
 
@@ -15,32 +20,72 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from fairway.errors import InputError, StoreError
-from fairway.web.access import Access
+from fairway.web.access import Access, LoopbackAccess
 from fairway.web.answers import ANSWERS
 from fairway.web.asking import Asked, RequestRefusedError, Viewer, read_body, read_query
-from fairway.web.bodies import BodyBudget, read_limited
 from fairway.web.concealing import conceal
 from fairway.web.connections import MAX_KNOWN, MAX_OF_USER
 from fairway.web.contract import OPERATIONS, PREFIX, Operation
-from fairway.web.guard import HEALTH, Guard
+from fairway.web.guard import HEALTH, NO_STORE, Guard, answering, problem
+from fairway.web.limits import BodyBudget, read_limited
 from fairway.web.openapi import document
 from fairway.web.page_log import text_of
-from fairway.web.problems import NO_STORE, answering, problem
-from fairway.web.server import identify_connection
+from fairway.web.server import HOST, PageServer, identify_connection
 from fairway.web.shown import ShownCluster
-from fairway.web.static import PageFiles
 from fairway.web.stream import EventHub
+
+FOLDER = Path(__file__).parent / "page"
+MISSING = (
+    "The page is not built yet; the terminal and the API under /api/v1 work. After `make sandbox` it is being built: "
+    "reload in a minute. To build it: make page (with Node, or with Node from PyPI)."
+)
+FOREVER = "public, max-age=31536000, immutable"
+
+
+class PageFiles:
+    """Answers with files, and with the page itself for all addresses that the page has views at."""
+
+    def __init__(self, folder: Path = FOLDER) -> None:
+        self._folder = folder.resolve()
+
+    def answer(self, path: str) -> Response:
+        """A file; else the page, which reads its view from the address."""
+        if path.startswith("assets/") or "." in path.rpartition("/")[2]:
+            found = self._find(path)
+            if found is None:
+                return self.plain("There is no such file.", 404)
+            kind = mimetypes.guess_type(found.name)[0] or "application/octet-stream"
+            # Names of assets have a digest of what is in them.
+            cache = FOREVER if path.startswith("assets/") else "no-cache"
+            return FileResponse(found, media_type=kind, headers={"Cache-Control": cache})
+        index = self._folder / "index.html"
+        if not index.is_file():
+            return self.plain(MISSING, 200)
+        return FileResponse(index, media_type="text/html", headers={"Cache-Control": "no-cache"})
+
+    def _find(self, path: str) -> Path | None:
+        """A file of the page. What no file can be called is not there."""
+        try:
+            found = (self._folder / path).resolve()
+            return found if found.is_relative_to(self._folder) and found.is_file() else None
+        except (OSError, ValueError):
+            return None
+
+    def plain(self, text: str, status: int) -> Response:
+        body = f"<!doctype html><html lang=en><meta charset=utf-8><title>Fairway</title><h1>Fairway</h1><p>{text}</p>"
+        return HTMLResponse(body, status, headers={"Cache-Control": "no-store"})
+
 
 ANSWERING = 120.0
 """Seconds that an answer may take."""
 SLOW_THREADS = 6
-MOST_QUESTIONS = 30
+MAX_QUESTIONS = 30
 """Questions of a kind that are worked on or wait."""
-MOST_OF_ONE = 4
+MAX_OF_ONE = 4
 """Questions of a kind and of one user that have a thread, where there are several users."""
 LOGIN_BYTES = 32 << 10
 """Of the body of a login, which anyone may send; tokens of identity providers have a few thousand."""
@@ -134,11 +179,11 @@ class _Site:
             answer: bytes = await run_in_threadpool(self._encoded, operation, asked)
             return answer
         threads = self._long if operation.is_long else self._slow
-        if threads.statistics().tasks_waiting + threads.borrowed_tokens >= MOST_QUESTIONS:
+        if threads.statistics().tasks_waiting + threads.borrowed_tokens >= MAX_QUESTIONS:
             raise RequestRefusedError(503, "busy with other questions, try again")
         who = operation.is_long, asked.viewer.name
-        if asked.viewer.token and self._asking[who] >= MOST_OF_ONE:
-            raise RequestRefusedError(429, f"{MOST_OF_ONE} questions of yours wait already; try again later")
+        if asked.viewer.token and self._asking[who] >= MAX_OF_ONE:
+            raise RequestRefusedError(429, f"{MAX_OF_ONE} questions of yours wait already; try again later")
         leaving = asyncio.ensure_future(_noted(request, asked.gone))
         self._asking[who] += 1
         try:
@@ -250,3 +295,42 @@ async def _noted(request: Request, gone: Event) -> None:
 async def not_routed(request: Request, error: HTTPException) -> Response:
     """What no route takes: a method that is not for a path, or a path with signs that no path has."""
     return problem(error.status_code, f"{request.method} is not for {request.url.path}: {error.detail}")
+
+
+class LoopbackPage:
+    """See the module. InputError where the port is taken."""
+
+    def __init__(self, shown: ShownCluster, port: int, token: str) -> None:
+        self.shown = shown
+        self.watch = shown.watch
+        self.token = token
+        self._access = LoopbackAccess(token)
+        self._site = application(shown, self._access, self._hosts)
+        self.server = PageServer(self._site.app, port, shown.log)
+        self._access.port = self.server.port
+
+    def _hosts(self) -> frozenset[str]:
+        port = self.server.port
+        return frozenset({f"{HOST}:{port}", f"localhost:{port}", HOST, "localhost"})
+
+    @property
+    def url(self) -> str:
+        """For commands, which send the token apart."""
+        return self.server.url
+
+    @property
+    def address(self) -> str:
+        """For a browser: it opens the page once, and a cookie does from then on. What follows the `#` is sent to no
+        server, so the token is in no log.
+        """
+        return f"{self.server.url}/#token={self.token}"
+
+    def start(self) -> None:
+        self.watch.start()
+        self.server.start()
+
+    def stop(self) -> None:
+        self.server.stop(self._site.hub.stop)
+        self.watch.stop()
+        if self.shown.history is not None:
+            self.shown.history.close()

@@ -24,16 +24,16 @@ from fairway.web.asking import RequestRefusedError, Viewer
 
 KEPT = 60.0
 """Seconds that an answer of the API server is believed."""
-MOST_KEPT = 1_000
+MAX_KEPT = 1_000
 """Tokens whose answers are kept, and of one user:"""
-MOST_KEPT_OF_ONE = 20
-MOST_SESSIONS = 2_000
-MOST_SESSIONS_OF_ONE = 20
+MAX_KEPT_OF_ONE = 20
+MAX_SESSIONS = 2_000
+MAX_SESSIONS_OF_ONE = 20
 SESSION = 12 * 3600.0
 """Seconds that a cookie is good for."""
-MOST_TOKEN = 16 << 10
+MAX_TOKEN = 16 << 10
 """Characters of a token: sessions keep theirs."""
-MOST_NAMESPACES = 500
+MAX_NAMESPACES = 500
 """Namespaces that are asked for one by one."""
 AT_ONCE = 20
 """Reviews that are under way, of all users: any number of wrong tokens leaves the API server to others."""
@@ -106,8 +106,8 @@ class ClusterAccess:
             token = self._session(cookie)
         if not token:
             raise RequestRefusedError(401, "no token was given, expected a bearer token of this cluster's API server")
-        if len(token) > MOST_TOKEN:
-            raise RequestRefusedError(401, f"the token has more than {MOST_TOKEN} characters")
+        if len(token) > MAX_TOKEN:
+            raise RequestRefusedError(401, f"the token has more than {MAX_TOKEN} characters")
         key, now = hashlib.sha256(token.encode()).digest(), self._clock()
         known = self._viewers.get(key)
         if known is None or known.until <= now:
@@ -120,9 +120,9 @@ class ClusterAccess:
     def _forget_viewers(self, user: str) -> None:
         """A user with many tokens loses the answers of their own ones."""
         own = [key for key, known in self._viewers.items() if known.viewer.name == user]
-        for key in own[:-MOST_KEPT_OF_ONE]:
+        for key in own[:-MAX_KEPT_OF_ONE]:
             del self._viewers[key]
-        while len(self._viewers) > MOST_KEPT:
+        while len(self._viewers) > MAX_KEPT:
             self._viewers.popitem(last=False)
 
     async def login(self, token: str) -> str:
@@ -138,9 +138,9 @@ class ClusterAccess:
         for cookie in [cookie for cookie, session in self._sessions.items() if session.until <= now]:
             del self._sessions[cookie]
         own = [cookie for cookie, session in self._sessions.items() if session.user == user]
-        if len(own) >= MOST_SESSIONS_OF_ONE or (own and len(self._sessions) >= MOST_SESSIONS):
+        if len(own) >= MAX_SESSIONS_OF_ONE or (own and len(self._sessions) >= MAX_SESSIONS):
             del self._sessions[own[0]]
-        elif len(self._sessions) >= MOST_SESSIONS:
+        elif len(self._sessions) >= MAX_SESSIONS:
             raise RequestRefusedError(503, "too many users are signed in; try again later, or send a bearer token")
 
     async def logout(self, cookie: str | None) -> None:
@@ -185,7 +185,7 @@ class ClusterAccess:
         seen = known.viewer.namespaces
         if seen is None:
             return known
-        new = sorted(set(self._namespaces()) - known.asked)[: MOST_NAMESPACES - len(known.asked)]
+        new = sorted(set(self._namespaces()) - known.asked)[: MAX_NAMESPACES - len(known.asked)]
         if not new:
             return known
         allowed = await asyncio.gather(*(self._may(known.user, "pods", namespace=name) for name in new))

@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from fairway.app.view.job_detail import find_job
+from fairway.app.view.details import JobOwner, find_job, held_pods, owner_of
 from fairway.app.view.mirror import Mirror
-from fairway.app.view.models.job import JobAction, JobActionRequest
-from fairway.app.view.models.jobs import JobSummary
+from fairway.app.view.models.jobs import JobAction, JobActionRequest, JobSummary
 from fairway.app.view.picture import pod_of
 from fairway.app.view.watch import ClusterWatch
 from fairway.errors import ApiError, NoAnswerError
@@ -21,7 +20,6 @@ from fairway.kube.server.connection import Connection, FixedCredentials, Identit
 from fairway.state.annotations import HOLD, is_held
 from fairway.state.jobs import WAITING, Job, TaskState
 from fairway.web.asking import RequestRefusedError, Viewer
-from fairway.web.owners import JobOwner, held_pods, owner_of
 
 PATIENCE = 60.0
 GROUPS = (

@@ -12,15 +12,20 @@ from collections.abc import Container
 
 from msgspec.structs import replace
 
-from fairway.app.view.job_detail import HIDDEN
+from fairway.app.view.details import HIDDEN
+from fairway.app.view.job_order import JobOrder
+from fairway.app.view.models.cluster import NodeDevice, QueuesPage
 from fairway.app.view.models.common import TimeSeries
-from fairway.app.view.models.history import HistoryPage, QueueHistory, SchedulerPage, WaitGroup
-from fairway.app.view.models.job import JobDetail, JobPlaceInOrder, JobStart
-from fairway.app.view.models.moves import EvictionEntry, ReservationEntry
-from fairway.app.view.models.nodes import NodeDevice
-from fairway.app.view.models.queues import QueuesPage
+from fairway.app.view.models.history import (
+    EvictionEntry,
+    HistoryPage,
+    QueueHistory,
+    ReservationEntry,
+    SchedulerPage,
+    WaitGroup,
+)
+from fairway.app.view.models.jobs import JobDetail, JobPlaceInOrder, JobStart
 from fairway.app.view.models.session import ClusterSummary, JobCounts
-from fairway.app.view.order import JobOrder
 from fairway.app.view.picture import Picture
 from fairway.web.asking import Viewer
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, Literal, NamedTuple
 
 from fairway.app.view.frame import Frame
-from fairway.app.view.job_table import GROUPS, MOST_ROWS, SORTS, STATES
+from fairway.app.view.job_table import GROUPS, MAX_ROWS, SORTS, STATES
+from fairway.app.view.models.cluster import DevicesPage, FitAnswer, FleetPage, NodeDetail, NodesMap, QueuesPage
 from fairway.app.view.models.commands import (
     ApplyRequest,
     CommandResults,
@@ -16,24 +17,27 @@ from fairway.app.view.models.commands import (
     ObjectItems,
     WaitingItems,
 )
-from fairway.app.view.models.fleet import FleetPage
-from fairway.app.view.models.history import HistoryPage, QueueHistory, SchedulerPage
-from fairway.app.view.models.job import (
+from fairway.app.view.models.history import (
+    EvictionsPage,
+    FeedPage,
+    HistoryPage,
+    NodesTimeline,
+    QueueHistory,
+    ReservationsPage,
+    SchedulerPage,
+)
+from fairway.app.view.models.jobs import (
     JobActionAnswer,
     JobActionRequest,
     JobDetail,
     JobExplanation,
     JobManifest,
     JobPlaceInOrder,
+    JobsPage,
     JobStart,
 )
-from fairway.app.view.models.jobs import JobsPage
-from fairway.app.view.models.moves import EvictionsPage, FeedPage, NodesTimeline, ReservationsPage
-from fairway.app.view.models.nodes import DevicesPage, FitAnswer, NodeDetail, NodesMap
-from fairway.app.view.models.queues import QueuesPage
 from fairway.app.view.models.runs import ReportView
-from fairway.app.view.models.session import ClusterSummary, PaceSetting, SessionInfo
-from fairway.app.view.models.stream import StreamEvent
+from fairway.app.view.models.session import ClusterSummary, PaceSetting, SessionInfo, StreamEvent
 from fairway.app.view.models.what_if import WhatIfAnswer, WhatIfRequest
 
 PREFIX = "/api/v1"
@@ -83,7 +87,7 @@ class Operation(NamedTuple):
 _OFFSET = QueryParameter("offset", "Rows to skip.", "integer", default=0, least=0)
 
 
-def _limit(default: int, most: int = MOST_ROWS) -> QueryParameter:
+def _limit(default: int, most: int = MAX_ROWS) -> QueryParameter:
     return QueryParameter("limit", "Rows in the answer, at most.", "integer", default=default, least=0, most=most)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from fairway.api.kinds import ApiObject
 from fairway.app.view.amounts import base_of_text
-from fairway.app.view.models.fleet import (
+from fairway.app.view.models.cluster import (
     FittingPods,
     FleetClusterRow,
     FleetCondition,

@@ -1,20 +1,22 @@
-"""`Guard`: what every request passes before it is answered, whatever it asks for.
+"""`Guard`: what every request passes before it is answered; and errors as answers.
 
-Only the hosts that the page is served under are answered, so that a name that is made to lead here opens nothing; what
-a page of another origin sends is refused; and every answer tells the browser to run nothing but the page's own scripts.
-No body is read here: the application looks at the token first.
+A request that meets an error must not end anything: whatever is raised becomes an answer, and an unexpected error has
+a reference under which the log has its traceback.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
 from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fairway.app.live.logs import RunLog
+from fairway.errors import InputError, StoreError
+from fairway.web.asking import RequestRefusedError
 from fairway.web.contract import MAX_BYTES
 from fairway.web.page_log import report_error
 
@@ -122,3 +124,28 @@ async def _refuse(send: Send, status: int, text: str) -> None:
     ]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
+
+
+NO_STORE = {"Cache-Control": "no-store"}
+
+
+async def answering(answer: Awaitable[Response], request: Request, log: RunLog) -> Response:
+    """The answer, or what is wrong. An unexpected error is logged whole; its answer has a reference to it only."""
+    try:
+        return await answer
+    except RequestRefusedError as refusal:
+        return problem(refusal.status, str(refusal))
+    except TimeoutError:
+        return problem(504, "the answer takes too long; try again")
+    except StoreError as error:
+        return problem(507, str(error))
+    except InputError as error:
+        return problem(422, str(error))
+    except Exception as error:
+        reference = report_error(log, request, error)
+        return problem(500, f"an error in Fairway; its log has the details under the reference {reference}")
+
+
+def problem(status: int, text: str) -> Response:
+    body: Any = {"error": text}
+    return Response(msgspec.json.encode(body), status, media_type="application/json", headers=NO_STORE)

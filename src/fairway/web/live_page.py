@@ -39,9 +39,9 @@ from fairway.scheduler.plugins.installed import default_registry
 from fairway.state.events import Deleted, Event, Upserted
 from fairway.web.access import Access, LoopbackAccess
 from fairway.web.application import application
-from fairway.web.certificate import ReloadedCertificate
 from fairway.web.cluster_access import ClusterAccess
 from fairway.web.cluster_actions import ClusterActions
+from fairway.web.connections import ReloadedCertificate
 from fairway.web.fleet_page import HubFleet
 from fairway.web.page_log import to_standard_error
 from fairway.web.server import PageServer

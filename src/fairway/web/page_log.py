@@ -17,7 +17,7 @@ from starlette.requests import Request
 from fairway.app.live.log_stream import standard_error
 from fairway.app.live.logs import RunLog, forward_library_logs
 
-MOST_BYTES = 1 << 20
+MAX_BYTES = 1 << 20
 """Of a log file; what comes then is dropped."""
 SHORTEST_SECRET = 6
 CUT = "(secret)"
@@ -27,7 +27,7 @@ def to_standard_error(line: str) -> None:
     standard_error(printable(line))
 
 
-def to_file(path: Path, most: int = MOST_BYTES) -> Callable[[str], None]:
+def to_file(path: Path, most: int = MAX_BYTES) -> Callable[[str], None]:
     """Appends lines to a file that only its owner may read. It is made with its first line."""
 
     def write(line: str) -> None:

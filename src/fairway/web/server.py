@@ -22,10 +22,17 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from fairway.app.live.logs import RunLog
 from fairway.errors import InputError
-from fairway.web.certificate import INTERVAL, ReloadedCertificate
-from fairway.web.connections import ConnectionTable, Ticket
+from fairway.web.connections import (
+    END,
+    MAX_HEAD_BYTES,
+    RELOAD_INTERVAL,
+    ConnectionTable,
+    HeadRefusal,
+    ReloadedCertificate,
+    Ticket,
+    read_head,
+)
 from fairway.web.contract import MAX_BYTES
-from fairway.web.heads import END, MAX_HEAD_BYTES, HeadRefusal, read_head
 from fairway.web.page_log import forward_server_logs
 
 HOST = "127.0.0.1"
@@ -348,7 +355,7 @@ class _Uvicorn(uvicorn.Server):
 
     async def _reload(self, certificate: ReloadedCertificate) -> None:
         while True:
-            await asyncio.sleep(INTERVAL)
+            await asyncio.sleep(RELOAD_INTERVAL)
             await asyncio.to_thread(certificate.check)
 
 

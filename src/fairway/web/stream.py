@@ -20,7 +20,7 @@ from typing import TypeVar
 import msgspec
 
 from fairway.app.view.models.jobs import JobSummary
-from fairway.app.view.models.stream import (
+from fairway.app.view.models.session import (
     BehindEvent,
     DeltaEvent,
     GoodbyeEvent,
@@ -36,8 +36,8 @@ from fairway.web.concealing import conceal, summary_for
 
 T = TypeVar("T")
 
-MOST_CLIENTS = 400
-MOST_OF_ONE = 50
+MAX_CLIENTS = 400
+MAX_OF_ONE = 50
 """Clients of one user, of several."""
 RECHECK = 15.0
 """Seconds after which the rights of a client with a token of the cluster are asked for again. What the API server said
@@ -48,8 +48,8 @@ KEPT = 256
 """Deltas that a client may have missed."""
 WAITING = 32
 """Events that wait for one client."""
-MOST_JOBS = 200
-MOST_FEED = 100
+MAX_JOBS = 200
+MAX_FEED = 100
 HEARTBEAT = 15.0
 """Seconds without an event after which a client is sent a comment, so that proxies do not end the connection."""
 TURN = 1.0
@@ -173,9 +173,9 @@ class EventHub:
         """All events for a client, from those that it missed. RequestRefusedError where there are too many. With
         `rights` it ends when its user may see less.
         """
-        if viewer.token and sum(one.viewer.name == viewer.name for one in self._clients) >= MOST_OF_ONE:
-            raise RequestRefusedError(429, f"{MOST_OF_ONE} clients of yours follow the events already")
-        if len(self._clients) >= MOST_CLIENTS:
+        if viewer.token and sum(one.viewer.name == viewer.name for one in self._clients) >= MAX_OF_ONE:
+            raise RequestRefusedError(429, f"{MAX_OF_ONE} clients of yours follow the events already")
+        if len(self._clients) >= MAX_CLIENTS:
             self._make_room(viewer.name)
         client = _Client(viewer, rights)
         picture = self._watch.picture
@@ -289,10 +289,10 @@ def delta(before: Picture, after: Picture) -> DeltaEvent:
         now=after.now,
         changed=changed,
         summary=after.summary,
-        jobs=rows[:MOST_JOBS],
-        removed=removed[:MOST_JOBS],
-        jobs_complete=len(rows) <= MOST_JOBS and len(removed) <= MOST_JOBS,
-        feed=feed[-MOST_FEED:],
+        jobs=rows[:MAX_JOBS],
+        removed=removed[:MAX_JOBS],
+        jobs_complete=len(rows) <= MAX_JOBS and len(removed) <= MAX_JOBS,
+        feed=feed[-MAX_FEED:],
     )
 
 

@@ -19,16 +19,15 @@ from fairway.api.policy import parse_policy
 from fairway.app.explain.model import Forecast
 from fairway.app.explain.situation import PastRun, Situation
 from fairway.app.records import read, written
-from fairway.app.view.estimates import EstimatedStarts, estimates_of
-from fairway.app.view.interval import StartAnswer, start_of
+from fairway.app.view.estimates import EstimatedStarts, StartAnswer, estimates_of, start_of
 from fairway.app.view.models.what_if import WhatIfAnswer, WhatIfRequest
-from fairway.app.view.what_if.comparing import answer
+from fairway.app.view.what_if import answer
 from fairway.clock import Micros
 from fairway.errors import FairwayError, InputError
 from fairway.scheduler.plugins.installed import default_registry
 from fairway.sim.policies import policy_text
 from fairway.web.asking import NEVER, RequestRefusedError
-from fairway.web.turns import UserTurns
+from fairway.web.limits import UserTurns
 
 SECONDS = 60
 """Of real time and of processor time."""

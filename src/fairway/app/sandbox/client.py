@@ -13,12 +13,10 @@ from fairway.api.kinds import ApiObject
 from fairway.app.explain.model import Explanation, Forecast
 from fairway.app.records import SandboxEvent, written
 from fairway.app.sandbox import place
-from fairway.app.view.frame import Frame, NodeUse
-from fairway.app.view.jobs import JobRow
+from fairway.app.view.frame import Frame, JobRow, NodeUse, WaitingJob
+from fairway.app.view.job_order import JobOrder
 from fairway.app.view.models.commands import ObjectName
-from fairway.app.view.models.job import JobExplanation, JobPlaceInOrder, JobStart
-from fairway.app.view.order import JobOrder
-from fairway.app.view.waiting import WaitingJob
+from fairway.app.view.models.jobs import JobExplanation, JobPlaceInOrder, JobStart
 from fairway.errors import InputError
 
 PREFIX = "/api/v1"

@@ -28,9 +28,8 @@ from fairway.app.sandbox.journal import Journal
 from fairway.app.sandbox.runtimes import run_time
 from fairway.app.sandbox.store import Store
 from fairway.app.sandbox.world import InitialWorld, demo_round, round_begin
-from fairway.app.view.frame import ClusterView, Frame, NodeUse
-from fairway.app.view.order import JobOrder, job_order
-from fairway.app.view.waiting import WaitingJob, waiting_jobs
+from fairway.app.view.frame import ClusterView, Frame, NodeUse, WaitingJob, waiting_jobs
+from fairway.app.view.job_order import JobOrder, job_order
 from fairway.app.view.watch import ClusterWatch
 from fairway.clock import SECOND, Micros
 from fairway.devices.track.ledger import DeviceLedger, device_ledger

@@ -1,17 +1,25 @@
-"""Estimated starts of all jobs that wait: one look ahead for all of them, as far as there is time for it."""
+"""Estimated starts: one look ahead for all pending jobs, and the interval of possible starts for a single one.
+
+A look ahead is expensive in a large cluster, so each stops after a limit of processor time and returns what it has. The
+interval of a job comes from two more: with every run as short, and as long, as its bounds allow.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection
+from typing import NamedTuple
 
 import msgspec
 
-from fairway.app.explain.look_ahead import LookAhead
+from fairway.app.explain import explain
+from fairway.app.explain.look_ahead import LookAhead, RunBound
+from fairway.app.explain.model import Forecast
 from fairway.app.explain.situation import Situation
-from fairway.clock import format_rfc3339
+from fairway.app.view.models.jobs import StartInterval
+from fairway.clock import Micros, format_rfc3339, parse_rfc3339
 
-MOST_SECONDS = 10.0
+MAX_SECONDS = 10.0
 """Of processor time for one look ahead."""
 
 
@@ -29,7 +37,7 @@ class EstimatedStarts(msgspec.Struct, frozen=True):
 NO_ESTIMATES = EstimatedStarts()
 
 
-def estimates_of(situation: Situation, jobs: Collection[str], seconds: float = MOST_SECONDS) -> EstimatedStarts:
+def estimates_of(situation: Situation, jobs: Collection[str], seconds: float = MAX_SECONDS) -> EstimatedStarts:
     ahead = LookAhead(situation)
     ahead.run(jobs, stop=after(seconds))
     starts = {job: format_rfc3339(ahead.started[job]) for job in jobs if job in ahead.started}
@@ -41,3 +49,42 @@ def after(seconds: float) -> Callable[[], bool]:
     """Whether this thread has used so much processor time from now on."""
     end = time.thread_time() + seconds
     return lambda: time.thread_time() >= end
+
+
+class StartAnswer(NamedTuple):
+    """Both None where the job does not wait, and the interval where it was not looked for."""
+
+    forecast: Forecast | None
+    interval: StartInterval | None
+
+
+def start_of(situation: Situation, name: str, *, bounds: bool, known: Forecast | None = None) -> StartAnswer:
+    """InputError where there is no such job. `known` is its forecast in this situation, if it was made already."""
+    key = situation.find_job(name)
+    found = known or explain(situation, key, with_changes=False, stop=after(MAX_SECONDS)).forecast
+    return StartAnswer(found, start_interval(situation, key, found) if bounds else None)
+
+
+def start_interval(situation: Situation, job: str, forecast: Forecast | None) -> StartInterval | None:
+    """None where the job does not wait."""
+    if forecast is None:
+        return None
+    earliest = _start(situation, job, RunBound.SHORTEST)
+    latest = _start(situation, job, RunBound.LONGEST)
+    start = None if forecast.start is None else parse_rfc3339(forecast.start)
+    # An earlier end elsewhere may also delay a job: the bounds are those of what was seen.
+    seen = [one for one in (start, earliest) if one is not None]
+    late = None if latest is None else max([latest, *seen])
+    return StartInterval(
+        text=forecast.text,
+        start=forecast.start,
+        earliest=format_rfc3339(min(seen)) if seen else None,
+        latest=None if late is None else format_rfc3339(late),
+        is_estimate=forecast.estimate,
+    )
+
+
+def _start(situation: Situation, job: str, bound: RunBound) -> Micros | None:
+    ahead = LookAhead(situation, bound)
+    ahead.run([job], stop=after(MAX_SECONDS))
+    return ahead.started.get(job)

@@ -1,21 +1,26 @@
-"""What there is to see of a cluster at one moment: for the terminal, for `fairway get`, and for any page.
+"""A cluster at one moment, as the terminal screen, `fairway get` and `fairway queue` list it.
 
-Everything is made from the objects in the store, the state and a plan with reasons, so it is the same for a sandbox and
-for a live cluster.
+`Frame` has everything at once; jobs, nodes and pending jobs are rows made from it. A `GivenCluster` is one that was
+read once, from manifests or from an API server.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
 
 import msgspec
 
 from fairway.api.core import Node
 from fairway.api.pods import Pod
-from fairway.app.records import SandboxEvent
+from fairway.app.explain.look_ahead import estimated_starts
+from fairway.app.explain.situation import Situation
+from fairway.app.records import FinishedJob, SandboxEvent, written
 from fairway.clock import Micros, format_rfc3339, from_datetime
 from fairway.devices.model.pools import KIND_PREFIX
 from fairway.drive import ObjectStore, bound_at
+from fairway.errors import InputError
 from fairway.resources.columns import BoolColumn
 from fairway.resources.quantity import format_amount
 from fairway.scheduler.plan import NamespaceStanding, Pending, Plan, QueueStanding, Reservation
@@ -223,3 +228,166 @@ def _state(node: Node) -> str:
     if any(condition.type == "Ready" and condition.status != "True" for condition in node.status.conditions):
         return "NotReady"
     return "SchedulingDisabled" if node.spec.unschedulable else "Ready"
+
+
+class JobRow(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True):
+    job: str
+    queue: str
+    phase: str
+    """waiting, starting, running or finished; a job that has some of its pods and waits for more is running."""
+    pods: int
+    placed: int = 0
+    position: int = 0
+    reason: str = ""
+    message: str = ""
+    starving: bool = False
+    nodes: tuple[str, ...] = ()
+    created: str = ""
+    started: str | None = None
+    ended: str | None = None
+
+
+def job_rows(frame: Frame, outcomes: Sequence[FinishedJob]) -> list[JobRow]:
+    """Waiting in the order of consideration, starting, running, then finished, the latest first."""
+    waiting = {pending.job: pending for pending in frame.waiting}
+    running = {job.job: job for job in frame.running}
+    starting = {job.job for job in frame.starting}
+    rows = [
+        JobRow(
+            job=job.job,
+            queue=job.queue,
+            phase="waiting",
+            pods=job.waiting,
+            position=job.position,
+            reason=job.reason,
+            message=job.message,
+            starving=job.starving,
+            created=frame.created.get(job.job, ""),
+        )
+        for job in frame.waiting
+        if job.job not in running and job.job not in starting
+    ]
+    rows += [
+        JobRow(job=job.job, queue=job.queue, phase="starting", pods=job.pods, created=frame.created.get(job.job, ""))
+        for job in frame.starting
+    ]
+    for job in frame.running:
+        more = waiting.get(job.job)
+        rows.append(
+            JobRow(
+                job=job.job,
+                queue=job.queue,
+                phase="starting" if job.starting else "running",
+                pods=job.pods,
+                placed=job.placed,
+                nodes=job.nodes,
+                created=job.created,
+                started=job.started,
+                reason=more.reason if more else "",
+                message=more.message if more else "",
+            )
+        )
+    return rows + [_finished(done) for done in reversed(outcomes)]
+
+
+def _finished(done: FinishedJob) -> JobRow:
+    return JobRow(
+        job=done.job,
+        queue=done.queue,
+        phase="finished",
+        pods=done.pods,
+        created=format_rfc3339(done.submitted),
+        started=format_rfc3339(done.started),
+        ended=format_rfc3339(done.ended),
+    )
+
+
+class WaitingJob(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True):
+    queue: str
+    position: int
+    job: str
+    namespace: str
+    priority: int
+    pods: int
+    """Pods that wait."""
+    minimum: int
+    reason: str
+    message: str
+    since: str | None = None
+    """When it was created."""
+    waiting_for: Micros | None = None
+    starving: bool = False
+    estimated_start: str | None = None
+    """If nothing else arrives; None where that is not known, or too far ahead."""
+    starts_in: Micros | None = None
+    planned_start: str | None = None
+    """A start that backfill protects."""
+    hard: bool = False
+
+
+def waiting_jobs(situation: Situation, queue: str | None = None) -> list[WaitingJob]:
+    """The jobs that still wait after the next cycle, of one queue or of all."""
+    plan = situation.decide()
+    pending = [entry for entry in plan.pending if queue is None or entry.queue == queue]
+    starts = estimated_starts(situation, {entry.job for entry in pending})
+    planned = {
+        entry.job: (entry.planned_start, not (entry.soft or entry.estimated))
+        for entry in plan.reservations
+        if entry.planned_start is not None
+    }
+    created = {job.key: job.created for job in situation.state.jobs()}
+    rows = []
+    for entry in pending:
+        since, start = created.get(entry.job), starts.get(entry.job)
+        planned_start, hard = planned.get(entry.job, (None, False))
+        rows.append(
+            WaitingJob(
+                queue=entry.queue,
+                position=entry.position,
+                job=entry.job,
+                namespace=entry.namespace,
+                priority=entry.priority,
+                pods=entry.waiting,
+                minimum=entry.minimum,
+                reason=entry.reason,
+                message=entry.message,
+                since=None if since is None else format_rfc3339(since),
+                waiting_for=None if since is None else max(0, situation.now - since),
+                starving=entry.starving,
+                estimated_start=None if start is None else format_rfc3339(start),
+                starts_in=None if start is None else start - situation.now,
+                planned_start=planned_start,
+                hard=hard,
+            )
+        )
+    return rows
+
+
+class GivenObjects:
+    """Answers as the sandbox's client does; what waits, and why, is what the next cycle would say."""
+
+    def __init__(self, situation: Situation) -> None:
+        self._situation = situation
+
+    @cached_property
+    def _view(self) -> ClusterView:
+        situation, store = self._situation, ObjectStore()
+        for thing in situation.objects.values():
+            store.seen(thing)
+        return ClusterView(store, situation.state, situation.decide(), situation.now)
+
+    def frame(self) -> Frame:
+        return self._view.frame()
+
+    def jobs(self) -> list[JobRow]:
+        return job_rows(self._view.frame(), ())
+
+    def nodes(self) -> list[NodeUse]:
+        return self._view.nodes()
+
+    def events(self) -> list[SandboxEvent]:
+        raise InputError("events are kept by the sandbox; `kubectl get events` lists those of a cluster")
+
+    def objects(self, kind: str) -> list[dict[str, Any]]:
+        found = [thing for key, thing in sorted(self._situation.objects.items()) if key[0] == kind]
+        return [msgspec.json.decode(written(thing), type=dict[str, Any]) for thing in found]

@@ -1,12 +1,12 @@
-"""`HistoryRing`: what was, in a SQLite file of bounded size. When it is full, the oldest tenth goes.
+"""`HistoryRing`: samples of utilisation, shares and counts in a SQLite file of bounded size, and pages made from them.
 
-A sample is taken at most every `INTERVAL` of the time that is shown; waits are kept for each job that started.
+When the file is full, the oldest tenth is deleted.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
@@ -16,17 +16,18 @@ import msgspec
 
 from fairway.app.view.job_journal import JobRecord
 from fairway.app.view.mirror import Mirror
-from fairway.app.view.models.history import HistoryRange
+from fairway.app.view.models.common import SeriesLine, TimeSeries
+from fairway.app.view.models.history import HistoryPage, HistoryRange, QueueHistory, WaitGroup
 from fairway.app.view.picture import Picture
 from fairway.clock import SECOND, Micros, format_rfc3339
 from fairway.errors import InputError, StoreError
 
 INTERVAL = 10 * SECOND
-MOST_BYTES = 64 << 20
+MAX_BYTES = 64 << 20
 CHECKED_EVERY = 100
 """Samples between two looks at the size."""
 IN_MEMORY = ":memory:"
-MOST_REASONS = 10
+MAX_REASONS = 10
 SIGN = b"SQLite format 3\0"
 
 
@@ -60,7 +61,7 @@ class KeptWait(NamedTuple):
 class HistoryRing:
     """See the module. May be used from any thread. A file that cannot be written leaves gaps, and ends nothing."""
 
-    def __init__(self, path: str | Path = IN_MEMORY, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, path: str | Path = IN_MEMORY, most_bytes: int = MAX_BYTES) -> None:
         """InputError where the file is something else, or cannot be made. A damaged history is put aside."""
         self._most = most_bytes
         self._lock = Lock()
@@ -95,7 +96,7 @@ class HistoryRing:
         try:
             self._take(mirror, picture)
         except sqlite3.Error as error:  # the disk is full, or the file is damaged: what is shown goes on
-            if str(error) not in self._failures and len(self._failures) < MOST_REASONS:
+            if str(error) not in self._failures and len(self._failures) < MAX_REASONS:
                 self._failures.add(str(error))
                 self.failed(str(error))
 
@@ -250,4 +251,108 @@ def sample(mirror: Mirror, picture: Picture) -> HistorySample:
         counts.waiting + counts.starting,
         counts.running,
         dict(mirror.journal.evicted_by_rule),
+    )
+
+
+SIZES = ((1, "1 pod"), (8, "2-8 pods"), (64, "9-64 pods"), (512, "65-512 pods"), (1 << 60, "more than 512 pods"))
+MAX_LINES = 30
+"""Lines of one series: those that are largest on average."""
+
+Samples = Sequence[tuple[Micros, HistorySample]]
+Values = Callable[[HistorySample], Mapping[str, float]]
+
+
+def history_page(
+    ring: HistoryRing, picture: Picture, start: Micros | None, end: Micros | None, points: int
+) -> HistoryPage:
+    samples = ring.samples(start, end, points)
+    waits = ring.waits(start, end)
+    return HistoryPage(
+        revision=picture.revision,
+        now=picture.now,
+        kept=ring.kept(),
+        utilisation=_series("Allocated part of the cluster", "share", samples, lambda one: one.utilisation),
+        queues=_series("Dominant share of queues", "share", samples, _queue_shares),
+        namespaces=_series("Dominant share of namespaces", "share", samples, lambda one: one.namespaces),
+        jobs=_series("Jobs", "count", samples, lambda one: {"waiting": one.waiting, "running": one.running}),
+        evictions=_differences(_series("Pods evicted", "count", samples, lambda one: one.evictions)),
+        waits_by_size=_by_size(waits),
+        waits_by_namespace=_by_namespace(waits),
+    )
+
+
+def queue_history(
+    ring: HistoryRing, picture: Picture, queue: str, start: Micros | None, end: Micros | None, points: int
+) -> QueueHistory:
+    samples = ring.samples(start, end, points)
+
+    def of(part: str) -> Values:
+        return lambda one: getattr(one.queues[queue], part) if queue in one.queues else {}
+
+    return QueueHistory(
+        revision=picture.revision,
+        queue=queue,
+        allocated=_series("Allocated, as a part of the cluster", "share", samples, of("allocated")),
+        deserved=_series("Deserved, as a part of the cluster", "share", samples, of("deserved")),
+        namespaces=_series("Weighted share of namespaces", "share", samples, of("namespaces")),
+    )
+
+
+def _queue_shares(one: HistorySample) -> dict[str, float]:
+    return {name: queue.share for name, queue in one.queues.items()}
+
+
+def _series(title: str, unit: str, samples: Samples, values: Values) -> TimeSeries:
+    rows = [values(one) for _, one in samples]
+    sums: dict[str, float] = {}
+    for row in rows:
+        for name, value in row.items():
+            sums[name] = sums.get(name, 0.0) + value
+    names = sorted(sums, key=lambda name: (-sums[name], name))[:MAX_LINES]
+    return TimeSeries(
+        title=title,
+        unit=unit,  # type: ignore[arg-type]
+        times=[at / SECOND for at, _ in samples],
+        lines=[SeriesLine(name, [row.get(name) for row in rows]) for name in sorted(names)],
+    )
+
+
+def _differences(series: TimeSeries) -> TimeSeries:
+    """What came since the time before, of lines that only grow; after a restart they begin again."""
+    lines = []
+    for line in series.lines:
+        values: list[float | None] = []
+        last = 0.0
+        for value in line.values:
+            now = value or 0.0
+            values.append(now - last if now >= last else now)
+            last = now
+        lines.append(SeriesLine(line.name, values))
+    return TimeSeries(series.title, series.unit, series.times, lines)
+
+
+def _by_size(waits: Iterable[KeptWait]) -> list[WaitGroup]:
+    found: dict[str, list[float]] = {name: [] for _, name in SIZES}
+    for wait in waits:
+        found[next(name for most, name in SIZES if wait.pods <= most)].append(wait.seconds)
+    return [_group(name, values) for name, values in found.items() if values]
+
+
+def _by_namespace(waits: Iterable[KeptWait]) -> list[WaitGroup]:
+    found: dict[str, list[float]] = {}
+    for wait in waits:
+        found.setdefault(wait.namespace, []).append(wait.seconds)
+    return [_group(name, found[name]) for name in sorted(found)]
+
+
+def _group(name: str, values: list[float]) -> WaitGroup:
+    values.sort()
+    count = len(values)
+    return WaitGroup(
+        name,
+        count,
+        round(sum(values) / count, 3),
+        round(values[count // 2], 3),
+        round(values[(count - 1) * 9 // 10], 3),
+        round(values[-1], 3),
     )

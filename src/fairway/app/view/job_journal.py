@@ -14,9 +14,8 @@ from typing import NamedTuple
 from fairway.api.kinds import ApiObject
 from fairway.api.pods import Pod
 from fairway.api.scheduling import PodGroup
-from fairway.app.view.models.job import JobStateChange
-from fairway.app.view.models.jobs import JobSummary
-from fairway.app.view.models.moves import EvictionEntry, FeedEntry
+from fairway.app.view.models.history import EvictionEntry, FeedEntry
+from fairway.app.view.models.jobs import JobStateChange, JobSummary
 from fairway.clock import SECOND, Micros, format_rfc3339, from_datetime
 from fairway.drive import bound_at
 from fairway.scheduler.plan import Eviction
@@ -25,12 +24,12 @@ from fairway.state.jobs import FINISHED, Job
 from fairway.state.reader import job_of
 from fairway.state.tables import PODS
 
-MOST_ENDED = 10_000
-MOST_ENTRIES = 10_000
+MAX_ENDED = 10_000
+MAX_ENTRIES = 10_000
 """Of the feed and of evictions, each."""
-MOST_CHANGES = 50
+MAX_CHANGES = 50
 """Of one job."""
-MOST_RUNS = 20_000
+MAX_RUNS = 20_000
 """Of pods that are gone from their nodes."""
 NAMED = 4
 
@@ -55,7 +54,7 @@ class JobRecord:
     ended: Micros | None = None
     phases: dict[str, str] = field(default_factory=dict)
     """Of pods that have ended."""
-    changes: deque[JobStateChange] = field(default_factory=lambda: deque(maxlen=MOST_CHANGES))
+    changes: deque[JobStateChange] = field(default_factory=lambda: deque(maxlen=MAX_CHANGES))
     evicted: bool = False
     fill: float = 0.0
     """The part of a node's dominant resource that one of its pods takes."""
@@ -81,9 +80,9 @@ class JobJournal:
         self.records: dict[str, JobRecord] = {}
         self.ended: dict[str, tuple[JobSummary, JobRecord]] = {}
         """Jobs that are gone or done, the oldest first."""
-        self.feed: deque[FeedEntry] = deque(maxlen=MOST_ENTRIES)
-        self.evictions: deque[EvictionEntry] = deque(maxlen=MOST_ENTRIES)
-        self.runs: deque[PodRun] = deque(maxlen=MOST_RUNS)
+        self.feed: deque[FeedEntry] = deque(maxlen=MAX_ENTRIES)
+        self.evictions: deque[EvictionEntry] = deque(maxlen=MAX_ENTRIES)
+        self.runs: deque[PodRun] = deque(maxlen=MAX_RUNS)
         self.evicted_pods = 0
         self.lost_seconds = 0.0
         self.evicted_by_rule: dict[str, int] = {}
@@ -219,7 +218,7 @@ class JobJournal:
             kind = "deleted" if outcome == "deleted" else "finished"
             self._say(record, at, kind, f"{_pods(record.pods)} {outcome}")
         self.ended[record.key] = finished_row(record), record
-        while len(self.ended) > MOST_ENDED:
+        while len(self.ended) > MAX_ENDED:
             del self.ended[next(iter(self.ended))]
 
     # -- cycles ------------------------------------------------------------------------------------------------

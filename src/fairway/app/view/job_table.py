@@ -20,9 +20,9 @@ SORTS = (
     "waiting", "running", "reason", "estimatedStart",
 )  # fmt: skip
 GROUPS = ("queue", "namespace", "state", "reason", "kind")
-MOST_ROWS = 1_000
-MOST_GROUPS = 1_000
-MOST_LABEL_KEYS = 50
+MAX_ROWS = 1_000
+MAX_GROUPS = 1_000
+MAX_LABEL_KEYS = 50
 LABEL = "label:"
 _LEAST_PRIORITY = 1 << 32
 NO_LABEL = ""
@@ -155,7 +155,7 @@ class JobTable:
             JobGroupCount(
                 column.names[place], int(total[place]), int(pods[place]), *(int(one[place]) for one in by_state)
             )
-            for place in order[:MOST_GROUPS]
+            for place in order[:MAX_GROUPS]
             if total[place]
         ]
 
@@ -230,7 +230,7 @@ def _most_used(labels: Iterable[Mapping[str, str]]) -> list[str]:
     for some in labels:
         for key in some:
             counts[key] = counts.get(key, 0) + 1
-    return sorted(counts, key=lambda key: (-counts[key], key))[:MOST_LABEL_KEYS]
+    return sorted(counts, key=lambda key: (-counts[key], key))[:MAX_LABEL_KEYS]
 
 
 def _check(query: JobQuery) -> None:

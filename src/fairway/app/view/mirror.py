@@ -25,9 +25,9 @@ from fairway.scheduler.decide import decide
 from fairway.scheduler.plan import Eviction, Plan, Released, Reservation
 from fairway.state.cluster import ClusterState, Event, Upserted
 
-MOST_CYCLES = 2_000
+MAX_CYCLES = 2_000
 """Whose times are kept."""
-MOST_PAST = 1_000
+MAX_PAST = 1_000
 """Jobs that ended, from whose run times others are estimated."""
 
 
@@ -74,7 +74,7 @@ class Mirror:
         self.state = ClusterState(self.scheduler_names)
         self.objects: dict[ObjectKey, ApiObject] = {}
         self.journal = JobJournal(self.state)
-        self.cycles: deque[CycleReport] = deque(maxlen=MOST_CYCLES)
+        self.cycles: deque[CycleReport] = deque(maxlen=MAX_CYCLES)
         self.cycle_count = 0
         self.revision = 0
         self.namespaces: set[str] = set()
@@ -127,7 +127,7 @@ class Mirror:
         return decide(self.state, self.policy, self.now)
 
     def past(self) -> list[PastRun]:
-        records = [record for _, record in list(self.journal.ended.values())[-MOST_PAST:]]
+        records = [record for _, record in list(self.journal.ended.values())[-MAX_PAST:]]
         return [
             PastRun(record.key.partition("/")[0], record.key.partition("/")[2], record.first_started, record.ended)
             for record in records

@@ -17,11 +17,10 @@ from fairway.app.view.estimates import NO_ESTIMATES, EstimatedStarts
 from fairway.app.view.job_journal import finished_row
 from fairway.app.view.job_table import JobTable
 from fairway.app.view.mirror import Mirror
+from fairway.app.view.models.cluster import NodesMap, QueuesPage
 from fairway.app.view.models.common import ResourceInfo
+from fairway.app.view.models.history import FeedEntry, ReservationEntry, ReservationsPage
 from fairway.app.view.models.jobs import JobState, JobSummary
-from fairway.app.view.models.moves import FeedEntry, ReservationEntry, ReservationsPage
-from fairway.app.view.models.nodes import NodesMap
-from fairway.app.view.models.queues import QueuesPage
 from fairway.app.view.models.session import ClusterSummary, JobCounts
 from fairway.app.view.node_map import node_map
 from fairway.app.view.queue_tree import queues_page

@@ -1,20 +1,68 @@
-"""Queues as a tree: what each has, deserves, may have, borrows and lends."""
+"""Queues as a tree: what each has allocated, deserves, may have at most, borrows and lends.
+
+Borrowing is measured against a queue's entitlement: its fair share if every queue requested all that it may have. The
+deserved amount of a cycle is no measure, because it grows with whatever the other queues leave unrequested.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
 from fairway.app.view.amounts import base, base_of_text, is_resource, rank
-from fairway.app.view.entitlement import entitled_amounts
 from fairway.app.view.mirror import Mirror
+from fairway.app.view.models.cluster import LentAmount, NamespaceUse, QueueAmount, QueueNode, QueuesPage
 from fairway.app.view.models.jobs import JobSummary
-from fairway.app.view.models.queues import LentAmount, NamespaceUse, QueueAmount, QueueNode, QueuesPage
 from fairway.clock import format_rfc3339
 from fairway.scheduler.plan import NamespaceStanding, Plan, QueueStanding
-from fairway.state.queues import QueueInfo
+from fairway.state.queues import QueueInfo, QueueTree
 from fairway.state.snapshot import snapshot_of
+
+ROUNDS = 64
+"""A queue at its capability leaves each round at least; trees with more such siblings are cut off there."""
+
+
+def entitled_amounts(queues: QueueTree, row: int, total: int) -> dict[str, float]:
+    """By queue, of one resource."""
+    found: dict[str, float] = {}
+    ahead: list[tuple[Iterable[str], float]] = [(queues.top, float(total))]
+    while ahead:
+        names, whole = ahead.pop()
+        siblings = [queues[name] for name in sorted(names) if name in queues and _counts(queues[name])]
+        for queue, amount in _divided(siblings, row, whole):
+            if queue.name not in found:
+                found[queue.name] = amount
+                ahead.append((queue.children, amount))
+    return found
+
+
+def _counts(queue: QueueInfo) -> bool:
+    """The queue `default` is there without an object: it lends nothing where nothing uses it."""
+    return queue.declared or bool(queue.accounts)
+
+
+def _divided(queues: list[QueueInfo], row: int, whole: float) -> list[tuple[QueueInfo, float]]:
+    """By weight, between guarantee and capability; an explicit deserved amount stands."""
+    fixed: dict[str, float] = {queue.name: float(queue.deserved[row]) for queue in queues if row in queue.deserved}
+    for _ in range(ROUNDS):
+        free = [queue for queue in queues if queue.name not in fixed]
+        left = max(0.0, whole - sum(fixed.values()))
+        weights = sum(queue.weight for queue in free)
+        bounded = {}
+        for queue in free:
+            share = left * queue.weight / weights if weights else 0.0
+            least, most = queue.guarantee.get(row, 0), queue.capability.get(row)
+            if most is not None and share > most:
+                bounded[queue.name] = float(most)
+            elif share < least:
+                bounded[queue.name] = float(least)
+        if not bounded:
+            fixed |= {queue.name: left * queue.weight / weights if weights else 0.0 for queue in free}
+            break
+        fixed |= bounded
+    return [(queue, fixed.get(queue.name, 0.0)) for queue in queues]
+
 
 Counts = dict[tuple[str, str, str], int]
 """Jobs by queue, namespace and state."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from fairway.app.view.models.common import SeriesLine, TimeSeries
-from fairway.app.view.models.moves import TimelineNode, TimelineSpan
+from fairway.app.view.models.history import TimelineNode, TimelineSpan
 from fairway.app.view.models.runs import (
     ComparisonRow,
     ComparisonTable,

@@ -22,7 +22,7 @@ from fairway.app.view.models.history import (
 from fairway.clock import SECOND, format_rfc3339
 from fairway.sim.policies import policy_text
 
-MOST_POINTS = 500
+MAX_POINTS = 500
 
 
 class ProgramFacts(msgspec.Struct, rename="camel", frozen=True):
@@ -62,7 +62,7 @@ def scheduler_page(
 
 def cycle_times(reports: Sequence[CycleReport], count: int) -> CycleTimes:
     spent = sorted(report.nanoseconds / 1e6 for report in reports)
-    shown = list(reports)[-MOST_POINTS:]
+    shown = list(reports)[-MAX_POINTS:]
     series = TimeSeries(
         title="Time of each cycle",
         unit="milliseconds",

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from fairway.api.arguments import BackfillArguments
 from fairway.app.view.job_journal import PodRun
 from fairway.app.view.mirror import Mirror
-from fairway.app.view.models.moves import NodesTimeline, ReservationEntry, TimelineNode, TimelineSpan
+from fairway.app.view.models.history import NodesTimeline, ReservationEntry, TimelineNode, TimelineSpan
 from fairway.app.view.picture import Picture
 from fairway.clock import SECOND, Micros, parse_rfc3339
 from fairway.scheduler.backfill.runtimes import Runtimes

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from fairway.app.records import FinishedJob
-from fairway.app.view.frame import Frame, NodeUse
-from fairway.app.view.jobs import JobRow, job_rows
+from fairway.app.view.frame import Frame, JobRow, NodeUse, job_rows
 from fairway.cli.amounts import age, readable
 from fairway.cli.output import amount_text
 from fairway.cli.screen.cells import bar, clean

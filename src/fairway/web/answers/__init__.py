@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fairway.web.answers import changes, commands, details, lists, moves, questions
+from fairway.web.answers import requests, views
 from fairway.web.asking import Asked
 from fairway.web.shown import ShownCluster
 
 Answer = Callable[[ShownCluster, Asked], Any]
 
 ANSWERS: dict[str, Answer] = {
-    **lists.ANSWERS,
-    **moves.ANSWERS,
-    **details.ANSWERS,
-    **questions.ANSWERS,
-    **changes.ANSWERS,
-    **commands.ANSWERS,
+    **views.ANSWERS,
+    **requests.ANSWERS,
 }

@@ -7,10 +7,8 @@ from typing import Any
 import msgspec
 
 from fairway.app.records import SandboxEvent
-from fairway.app.view.frame import NodeUse
-from fairway.app.view.jobs import JobRow
+from fairway.app.view.frame import JobRow, NodeUse, WaitingJob
 from fairway.app.view.models.common import PageStruct
-from fairway.app.view.waiting import WaitingJob
 
 
 class ObjectName(msgspec.Struct, forbid_unknown_fields=True):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Literal
 
 from fairway.app.view.models.common import PageStruct, TimeSeries
-from fairway.app.view.models.moves import TimelineNode
+from fairway.app.view.models.history import TimelineNode
 
 
 class RunNotice(PageStruct, frozen=True):

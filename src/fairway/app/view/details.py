@@ -1,41 +1,53 @@
-"""One job in full: where it stands and why, its pods, its history, and what it took and lost."""
+"""One job or one node in full, and what an action on a job has to address.
+
+A job: its state and reason, pods, history, victims, and the controller that recreates its pods. A node: pods, devices,
+reservations, and how many more pods of a shape fit, which shows what fragmentation costs.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+from urllib.parse import quote
 
 import numpy as np
 import yaml
 
+from fairway.api.core import Node
+from fairway.api.meta import ObjectMeta, OwnerReference
 from fairway.api.pods import Pod
 from fairway.api.scheduling import PodGroup
 from fairway.app.explain.stops import stop_history
 from fairway.app.records import without_free_text, written
-from fairway.app.view.amounts import base, is_resource
+from fairway.app.view.amounts import base, base_of_rows, is_resource
 from fairway.app.view.job_journal import JobRecord
 from fairway.app.view.mirror import Mirror
-from fairway.app.view.models.job import (
+from fairway.app.view.models.cluster import FitAnswer, NodeDetail, NodePod
+from fairway.app.view.models.jobs import (
     DeviceShare,
     JobDetail,
     JobManifest,
     JobStateChange,
+    JobSummary,
     NodeCause,
     PodPlace,
     PodShape,
 )
-from fairway.app.view.models.jobs import JobSummary
+from fairway.app.view.node_map import STATE_NAMES, devices_on
 from fairway.app.view.picture import POD_STATES, Picture, pod_of
 from fairway.clock import format_rfc3339
 from fairway.devices.track.record import read as read_record
 from fairway.errors import InputError
 from fairway.resources.columns import Vector
+from fairway.resources.quantity import parse_amount
 from fairway.scheduler.plan import Pending
 from fairway.state.device_requests import CLASS_PREFIX
-from fairway.state.jobs import WAITING, Job, Task
+from fairway.state.jobs import ON_NODE, WAITING, Job, Task
 from fairway.state.shapes import Shape
 from fairway.state.snapshot import snapshot_of
+from fairway.state.tables import PODS
 
-MOST_PODS = 1_000
+MAX_PODS = 1_000
 EXAMPLES = 5
 """Nodes that are named for each cause."""
 HIDDEN = "(a job of another namespace)"
@@ -68,7 +80,7 @@ def job_detail(mirror: Mirror, picture: Picture, name: str) -> JobDetail:
         sentence=sentence(row, pending, queue_waiting),
         queue_waiting=queue_waiting,
         shapes=_shapes(mirror, tasks),
-        pods=[_place(mirror, task, record) for task in tasks[:MOST_PODS]],
+        pods=[_place(mirror, task, record) for task in tasks[:MAX_PODS]],
         pods_total=len(tasks),
         causes=[] if pending is None or job is None else _causes(mirror, picture, pending, job),
         history=list(_history(record)),
@@ -214,7 +226,7 @@ def job_manifest(mirror: Mirror, name: str) -> JobManifest:
     group = mirror.objects.get(("PodGroup", namespace, own))
     if isinstance(group, PodGroup) and job.group:
         things.append(group)
-    pods = (pod_of(mirror, task.key) for task in sorted(job.tasks, key=lambda task: task.key)[:MOST_PODS])
+    pods = (pod_of(mirror, task.key) for task in sorted(job.tasks, key=lambda task: task.key)[:MAX_PODS])
     things += [pod for pod in pods if pod is not None]
     documents = [yaml.safe_load(bytes(written(without_free_text(thing)))) for thing in things]
     text = "---\n".join(yaml.safe_dump(_pruned(one), sort_keys=False, allow_unicode=True) for one in documents)
@@ -227,3 +239,134 @@ def _pruned(value: object) -> object:
         kept = {key: _pruned(one) for key, one in value.items()}
         return {key: one for key, one in kept.items() if one not in (None, "", [], {})}
     return [_pruned(one) for one in value] if isinstance(value, list) else value
+
+
+MAX_COUNTED = 1 << 40
+
+
+def node_detail(mirror: Mirror, picture: Picture, name: str) -> NodeDetail:
+    """InputError where there is no such node."""
+    node, row = mirror.objects.get(("Node", "", name)), mirror.state.nodes.find(name)
+    if not isinstance(node, Node) or row is None:
+        raise InputError(f"{name}: there is no such node")
+    table, axis = mirror.state.nodes, mirror.state.axis
+    place = 1 if not table.ready[row] else 2 if not table.schedulable[row] else 0
+    return NodeDetail(
+        revision=picture.revision,
+        now=picture.now,
+        name=name,
+        state=STATE_NAMES[place],
+        allocatable=base_of_rows(axis, table.allocatable.data[:, row].tolist()),
+        used=base_of_rows(axis, table.used.data[:, row].tolist()),
+        reserved_amounts=base_of_rows(axis, table.reserved.data[:, row].tolist()),
+        labels=dict(node.metadata.labels),
+        taints=[f"{taint.key}={taint.value}:{taint.effect}" for taint in node.spec.taints],
+        pods=[
+            _pod(mirror, task)
+            for task in sorted(table.tasks[row], key=lambda task: task.key)
+            if task.state in ON_NODE and task.node == row
+        ],
+        devices=devices_on(mirror, name),
+        reservations=[entry for entry in picture.reservations.rows if entry.node == name],
+    )
+
+
+def _pod(mirror: Mirror, task: Task) -> NodePod:
+    record = mirror.journal.records.get(task.job.key)
+    since = None if record is None else record.placed.get(task.key)
+    return NodePod(
+        pod=task.key,
+        job=task.job.key,
+        queue=task.job.queue,
+        state=POD_STATES[task.state],
+        requests=requests_of(mirror, task.shape.vector),
+        since=None if since is None else format_rfc3339(since),
+        devices=pod_devices(mirror, task.key),
+    )
+
+
+def fit(mirror: Mirror, pods: int, requests: Iterable[str]) -> FitAnswer:
+    """By free capacity of nodes that take pods; selectors, taints and topology are not looked at."""
+    amounts = dict(map(_request, requests))
+    state, snapshot = mirror.state, snapshot_of(mirror.state)
+    nodes, size = state.nodes, snapshot.size
+    usable = nodes.alive[:size] & nodes.ready[:size] & nodes.schedulable[:size]
+    free = np.maximum(snapshot.idle[:, usable] - nodes.reserved.data[:, :size][:, usable], 0)
+    fits = np.full(int(usable.sum()), MAX_COUNTED, dtype=np.int64)
+    for name, amount in [*amounts.items(), ("pods", 1)]:
+        row = PODS if name == "pods" else state.axis.find(name)
+        if amount:
+            fits = np.minimum(fits, free[row] // amount) if row is not None else np.zeros_like(fits)
+    total = int(fits.sum())
+    per_node = dict(zip(*(one.tolist() for one in np.unique(fits, return_counts=True)), strict=True))
+    return FitAnswer(
+        revision=mirror.revision,
+        pods=pods,
+        requests={name: base(name, amount) for name, amount in amounts.items()},
+        total_pods=total,
+        gangs=total // pods,
+        nodes=int((fits > 0).sum()),
+        per_node={str(number): count for number, count in per_node.items()},
+        stranded=base_of_rows(state.axis, free[:, fits == 0].sum(axis=1).tolist()),
+        free=base_of_rows(state.axis, free.sum(axis=1).tolist()),
+    )
+
+
+def _request(text: str) -> tuple[str, int]:
+    name, sign, amount = text.partition("=")
+    if not sign or not name:
+        raise InputError(f"request={text}: expected resource=amount, as cpu=8")
+    return name, parse_amount(name, amount)
+
+
+JOB_SET_LABEL = "jobset.sigs.k8s.io/jobset-name"
+_JOB_SET = "jobset.x-k8s.io", "jobset"
+_KINDS = {
+    ("batch", "job"): ("apis/batch/v1", "jobs", "Job"),
+    _JOB_SET: ("apis/jobset.x-k8s.io/v1alpha2", "jobsets", "JobSet"),
+    ("batch.volcano.sh", "job"): ("apis/batch.volcano.sh/v1alpha1", "jobs", "Volcano Job"),
+}
+
+
+class JobOwner(NamedTuple):
+    """A controller. `path` is where it is at the API server, "" where its kind is none that is known here."""
+
+    title: str
+    path: str = ""
+
+
+def owner_of(mirror: Mirror, job: Job) -> JobOwner | None:
+    """The controller of a job's pods or of its group; None where there is none, or where pods have several."""
+    namespace, _, name = job.key.partition("/")
+    group = mirror.objects.get(("PodGroup", namespace, name)) if job.group else None
+    pods = (pod_of(mirror, task.key) for task in job.tasks)
+    found = {_owner(pod.metadata) for pod in pods if pod is not None}
+    if isinstance(group, PodGroup) and _controlled(group.metadata):
+        found = {_owner(group.metadata)}
+    return found.pop() if len(found) == 1 else None
+
+
+def held_pods(pods: int) -> str:
+    """What a hold did where there is no PodGroup and a controller makes the pods: it holds those that there are."""
+    noun = "1 pod that waits is" if pods == 1 else f"{pods} pods that wait are"
+    return f"{noun} held; pods that its controller makes later are not"
+
+
+def _owner(meta: ObjectMeta) -> JobOwner | None:
+    above = meta.labels.get(JOB_SET_LABEL)
+    if above:
+        return _known(_JOB_SET, meta.namespace, above)
+    for owner in _controlled(meta):
+        kind = owner.api_version.rpartition("/")[0], owner.kind.lower()
+        return _known(kind, meta.namespace, owner.name) if kind in _KINDS else JobOwner(f"{owner.kind} {owner.name}")
+    return None
+
+
+def _controlled(meta: ObjectMeta) -> list[OwnerReference]:
+    return [owner for owner in meta.owner_references if owner.controller]
+
+
+def _known(kind: tuple[str, str], namespace: str, name: str) -> JobOwner:
+    prefix, plural, title = _KINDS[kind]
+    path = f"/{prefix}/namespaces/{quote(namespace, safe='')}/{plural}/{quote(name, safe='')}"
+    return JobOwner(f"{title} {name}", path)
