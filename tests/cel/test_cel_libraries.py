@@ -21,6 +21,9 @@ m.s.split(",", 0) == []
 "hello hello".replace("he", "we") == "wello wello" && "hello hello".replace("he", "we", 1) == "wello hello"
 "tacocat".substring(4) == "cat" && "tacocat".substring(0, 4) == "taco"
 "  trim\\n ".trim() == "trim" && "gums".reverse() == "smug"
+"\\u001c a\\u2003".trim() == "\\u001c a" && strings.quote("\\a\\b\\f\\v\\\\") == r'"\\a\\b\\f\\v\\\\"'
+"abc".replace("", "-") == "-a-b-c-" && "abc".replace("", "-", 2) == "-a-bc" && "abc".replace("b", "", 0) == "abc"
+"".split("") == [] && "".split(",") == [""] && "abc".split("", 2) == ["a", "bc"]
 ["hello", "mellow"].join(" ") == "hello mellow" && [].join() == ""
 "%s is %d, %.2f, %x and %b".format(["a", 3, 1.5, 255, 5]) == "a is 3, 1.50, ff and 101"
 strings.quote("a\\"b") == "\\"a\\\\\\"b\\""

@@ -22,6 +22,9 @@ from fairway.cel.values import (
     weight,
 )
 
+_SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
+"""White space as Go defines it; Python's own also has the separators U+001C to U+001F."""
+_QUOTED = str.maketrans({char: f"\\{mark}" for char, mark in zip('\a\b\f\n\r\t\v\\"', 'abfnrtv\\"', strict=True)})
 _LOWER = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")
 _UPPER = str.maketrans("abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 _MOST_PRECISION = 100
@@ -68,7 +71,7 @@ def _upper(text: str) -> str:
 
 @function("trim", "string", "string", member=True)
 def _trim(text: str) -> str:
-    return text.strip()
+    return text.strip(_SPACE)
 
 
 @function("reverse", "string", "string", member=True)
@@ -133,8 +136,7 @@ def _join_with(budget: Budget, parts: list[Any], separator: str) -> str:
 
 @function("strings.quote", "string", "string")
 def _quote(text: str) -> str:
-    marks = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
-    return '"' + "".join(marks.get(char, char) for char in text) + '"'
+    return f'"{text.translate(_QUOTED)}"'
 
 
 @function("find", "string string", "string", member=True, spends=True)

@@ -25,15 +25,19 @@ class BudgetError(Exception):
 
 
 class Budget:
-    """How much one evaluation may still do. One unit is a step, or ten characters or two elements that are handled."""
+    """How much one evaluation may still do. One unit is a step, or ten characters or two elements that are handled:
+    about a microsecond.
+    """
 
-    __slots__ = ("left",)
+    __slots__ = ("left", "patterns")
 
     def __init__(self, units: int) -> None:
         self.left = units
+        self.patterns: set[str] = set()
+        """Regular expressions that this evaluation has paid for."""
 
     def spend(self, units: int = 1) -> None:
-        """Before it is done: nothing larger than what is left is ever made."""
+        """Call it before the work: nothing larger than what is left is ever made."""
         self.left -= units
         if self.left < 0:
             raise BudgetError("the evaluation costs too much")
