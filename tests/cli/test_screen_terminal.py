@@ -20,6 +20,8 @@ from fairway.app.sandbox.store import Store
 from fairway.scheduler.paranoid import check
 
 TIMEOUT = 60.0
+QUEUED = 60
+"""More texts than Textual queues for its terminal."""
 ENTER_SCREEN, LEAVE_SCREEN, SHOW_CURSOR = "\x1b[?1049h", "\x1b[?1049l", "\x1b[?25h"
 
 
@@ -48,12 +50,19 @@ class TerminalProgram:
                 self.shown += os.read(self.master, 1 << 16).decode(errors="replace")
         return self.shown
 
+    def hang_up(self) -> None:
+        """Close the terminal's window. It is not the program's controlling terminal, so no SIGHUP tells it."""
+        os.close(self.slave)
+        os.close(self.master)
+        self.master = self.slave = -1
+
     def close(self) -> None:
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
-        os.close(self.master)
-        os.close(self.slave)
+        if self.master >= 0:
+            os.close(self.master)
+            os.close(self.slave)
 
 
 @pytest.fixture
@@ -100,6 +109,26 @@ def test_it_ends_quietly_and_restores_the_terminal(
     assert "Traceback" not in after
     assert termios.tcgetattr(program.slave) == program.before
     assert not (tmp_path / "home" / "fairway" / "running.json").exists()
+
+
+def test_it_stops_when_its_terminal_is_gone(start: Start, tmp_path: Path) -> None:
+    program = start()
+    program.until(shows_jobs)
+    program.hang_up()
+    program.process.wait(TIMEOUT)
+    sandbox = Sandbox(Store(str(tmp_path / "s.db")))
+    check(sandbox.state, sandbox.policy, sandbox.now)
+    sandbox.close()
+
+
+def test_one_signal_stops_it_while_its_terminal_reads_nothing(start: Start) -> None:
+    program = start()
+    program.until(shows_jobs)
+    termios.tcflow(program.slave, termios.TCOOFF)  # as Ctrl-S does
+    os.write(program.master, b"\t" * QUEUED)  # each changes the view, which is drawn
+    time.sleep(2)
+    terminate(program)
+    assert program.process.wait(TIMEOUT) == 0
 
 
 def test_killed_it_leaves_a_whole_file(start: Start, tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from fairway.cli.screen.heading import heading
 from fairway.cli.screen.listing import Listing
 from fairway.cli.screen.rows import ScreenList, ScreenRow
 from fairway.cli.screen.source import PaceControl, WatchedCluster
+from fairway.cli.screen.terminal import TerminalDriver, hung_up
 from fairway.errors import InputError
 
 FRAMES = 0.25
@@ -65,7 +66,7 @@ class ClusterScreen(App[None]):
     ]
 
     def __init__(self, cluster: WatchedCluster, name: str, address: str = "", pace: PaceControl | None = None) -> None:
-        super().__init__(ansi_color=True)
+        super().__init__(driver_class=TerminalDriver, ansi_color=True)
         self.failure: Exception | None = None
         """What ended the screen, if it was not the user."""
         self._cluster = cluster
@@ -81,6 +82,8 @@ class ClusterScreen(App[None]):
         """Close the screen; from a signal handler."""
         if self._event_loop is None:  # it is not shown yet
             raise KeyboardInterrupt
+        if isinstance(self._driver, TerminalDriver):
+            self._driver.output.abandon()
         self._event_loop.call_soon_threadsafe(self.exit)
 
     def compose(self) -> ComposeResult:
@@ -108,6 +111,9 @@ class ClusterScreen(App[None]):
 
     async def _watch(self) -> None:
         while True:
+            if isinstance(self._driver, TerminalDriver) and hung_up(self._driver.fileno):
+                self.exit()  # nobody is watching any more, and no signal tells unless it was the controlling terminal
+                return
             begin = time.perf_counter()
             try:
                 if self._pace is not None and self._pace.failure is not None:
