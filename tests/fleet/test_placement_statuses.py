@@ -6,7 +6,7 @@ import msgspec
 
 from fairway.api.fleet import Placement
 from fairway.api.meta import Condition
-from fairway.kube.hub.status import placement_status, placement_write
+from fairway.kube.hub.placements import placement_status, placement_write
 
 VERSION = "cluster.open-cluster-management.io/v1beta1"
 FOREIGN = {
