@@ -15,14 +15,13 @@ import msgspec
 import numpy as np
 
 from benchmarks.policies import SCORES, policy_for
-from benchmarks.timing import Paired, paired, quiet, seconds
+from benchmarks.timing import Paired, full_cycle, paired, quiet, seconds
 from benchmarks.workload import Size, Workload
 from fairway.api.core import Node
 from fairway.api.kinds import ApiObject
 from fairway.api.meta import LabelSelector
 from fairway.api.pods import Affinity, Pod, PodAffinity, PodAffinityTerm
 from fairway.api.policy import Policy
-from fairway.scheduler.decide import decide
 from fairway.state.cluster import ClusterState
 
 WANTED = 2.0
@@ -73,7 +72,7 @@ def _cycle(applications: Applications, policy: Policy, *, apart: bool) -> float:
     state.upsert(applications.cluster())
     state.upsert(applications.backlog(apart=apart))
     with quiet():
-        return seconds(lambda: decide(state, policy, 0))
+        return seconds(lambda: full_cycle(state, policy, 0))
 
 
 def _keep_off(labels: dict[str, str]) -> Affinity:

@@ -33,7 +33,7 @@ from fairway.app.view.picture import Picture, picture_of
 from fairway.app.view.scheduler_page import NO_FACTS
 from fairway.clock import SECOND, Micros
 from fairway.drive.scheduler_loop import Cycle
-from fairway.scheduler.decide import decide
+from fairway.scheduler.decide import decide, decide_and_explain
 from fairway.scheduler.plugins.installed import default_registry
 from fairway.state.cluster import ClusterState, Deleted, Event, Upserted
 from fairway.web.live_page import LivePageSettings
@@ -201,8 +201,9 @@ def cycles(feed: ViewerFeed | None, state: ClusterState, base: int) -> float:
             state.apply(event)
         if feed is not None:
             feed.applied(events)
-        plan = decide(state, policy, NOW + step * SECOND, reasons=step % 10 == 0)
-        cycle = Cycle(step, NOW + step * SECOND, plan, (), False, 0)
+        now = NOW + step * SECOND
+        plan = (decide_and_explain if step % 10 == 0 else decide)(state, policy, now)
+        cycle = Cycle(step, now, plan, (), 0)
         report_of(cycle)
         if feed is not None:
             feed.decided(cycle)

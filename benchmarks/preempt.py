@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.timing import paired, quiet, seconds
+from benchmarks.timing import full_cycle, paired, quiet, seconds
 from benchmarks.workload import GROUP, QUEUE, START
 from fairway.api.core import Node, NodeStatus
 from fairway.api.kinds import ApiObject
@@ -26,7 +26,6 @@ from fairway.api.pods import Container, Pod, PodSpec, PodStatus, ResourceRequire
 from fairway.api.policy import Policy, parse_policy
 from fairway.api.scheduling import PodGroup, PodGroupSpec, Queue, QueueGuarantee, QueueSpec
 from fairway.clock import from_datetime
-from fairway.scheduler.decide import decide
 from fairway.scheduler.plan import Plan
 from fairway.scheduler.plugins.installed import default_registry
 from fairway.state.cluster import ClusterState, Deleted
@@ -97,7 +96,7 @@ class Full:
 
     def _decide(self) -> Plan:
         self._state.upsert(self._gang)
-        plan = decide(self._state, self._policy, _NOW)
+        plan = full_cycle(self._state, self._policy, _NOW)
         assert bool(plan.evictions) == self._case.evicts, (self._case.title, len(plan.evictions))
         assert (plan.placed == GANG) == (self._case is ALLOCATE)
         return plan

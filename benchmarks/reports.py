@@ -15,7 +15,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from benchmarks.timing import paired, quiet, seconds
+from benchmarks.timing import full_cycle, paired, quiet, seconds
 from fairway.api.core import Node, NodeStatus
 from fairway.api.kinds import ApiObject
 from fairway.api.meta import Condition, ObjectMeta
@@ -23,7 +23,6 @@ from fairway.api.pods import Container, Pod, PodSpec, PodStatus, ResourceRequire
 from fairway.api.policy import default_policy
 from fairway.clock import parse_rfc3339
 from fairway.drive.store import ObjectStore
-from fairway.scheduler.decide import decide
 from fairway.scheduler.plugins.installed import default_registry
 from fairway.state.cluster import ClusterState
 
@@ -51,7 +50,7 @@ def main() -> None:
         def run() -> object:
             for event in store.drain().events:
                 state.apply(event)
-            return decide(state, policy, NOW)
+            return full_cycle(state, policy, NOW)
 
         return seconds(run)
 

@@ -11,10 +11,9 @@ from __future__ import annotations
 import sys
 
 from benchmarks.policies import SCORES, policy_for
-from benchmarks.timing import Paired, paired, quiet, seconds
+from benchmarks.timing import Paired, full_cycle, paired, quiet, seconds
 from benchmarks.workload import Size, Workload
 from fairway.api.policy import Policy
-from fairway.scheduler.decide import decide
 from fairway.scheduler.plan import Plan
 from fairway.state.cluster import ClusterState, Deleted
 
@@ -43,7 +42,7 @@ class Steady:
 
     def _decide(self) -> Plan:
         self._state.upsert(self._new)
-        return decide(self._state, self._policy, 0)
+        return full_cycle(self._state, self._policy, 0)
 
 
 def measure(nodes: int, running: int, score: str) -> Paired:

@@ -13,6 +13,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from fairway.api.policy import Policy
+from fairway.clock import Micros
+from fairway.scheduler.decide import OpenCycle
+from fairway.scheduler.plan import Plan
+from fairway.state.cluster import ClusterState
+
 clock = time.process_time
 
 
@@ -54,6 +60,12 @@ def medians(actions: Sequence[Stopwatch], repeat: int) -> list[float]:
         for action, found in zip(actions, times, strict=True):
             found.append(action())
     return [statistics.median(found) for found in times]
+
+
+def full_cycle(state: ClusterState, policy: Policy, now: Micros) -> Plan:
+    """A cycle that takes no shortcut and could be explained; reasons are not worked out."""
+    with OpenCycle(state, policy, now) as cycle:
+        return cycle.plan
 
 
 @contextmanager

@@ -11,12 +11,12 @@ import sys
 from collections.abc import Iterator
 
 from benchmarks.policies import SCORES, policy_for
-from benchmarks.timing import Paired, paired, quiet, seconds
+from benchmarks.timing import Paired, full_cycle, paired, quiet, seconds
 from benchmarks.workload import QUEUE, Size, Workload
 from fairway.api.meta import ObjectMeta
 from fairway.api.pods import Container, Pod, PodSpec, ResourceRequirements
 from fairway.api.policy import Policy
-from fairway.scheduler.decide import decide
+from fairway.scheduler.decide import OpenCycle
 from fairway.state.cluster import ClusterState
 
 WANTED = 1.5
@@ -44,12 +44,12 @@ def measure(nodes: int, pods: int, score: str) -> tuple[Paired, Paired]:
 
 
 def _cycle(state: ClusterState, policy: Policy) -> float:
-    return seconds(lambda: decide(state, policy, 0))
+    return seconds(lambda: full_cycle(state, policy, 0))
 
 
 def _reading(state: ClusterState, policy: Policy) -> float:
-    plan = decide(state, policy, 0)
-    return seconds(lambda: plan.pending)
+    with OpenCycle(state, policy, 0) as cycle:
+        return seconds(cycle.explain)
 
 
 def _too_large(pods: int) -> Iterator[Pod]:

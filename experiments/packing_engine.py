@@ -52,7 +52,7 @@ def pack_by_engine(
     state.upsert(_classes(pods))
     state.upsert(_node(nodes[index], place) for place, index in enumerate(order))
     state.upsert(_pods(pods))
-    plan = decide(state, policy, 0, registry=REGISTRY, reasons=False)
+    plan = decide(state, policy, 0, registry=REGISTRY)
     places: list[Place | None] = [None] * len(pods)
     for binding in plan.bindings:
         gpus = tuple(int(choice.device) for choice in binding.devices)

@@ -79,7 +79,7 @@ def walk(policy: Policy) -> list[str]:
 def bind_one_pod(file: Path, policy: Policy) -> None:
     state = ClusterState(["fairway"])
     state.upsert(load([str(file)]).objects)
-    plan = decide(state, policy, 0, reasons=False)
+    plan = decide(state, policy, 0)
     assert [binding.node for binding in plan.bindings] == ["n1"]
 
 

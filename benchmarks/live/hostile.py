@@ -17,7 +17,7 @@ from benchmarks.timing import quiet, seconds
 from fairway.api.kinds import ApiObject
 from fairway.api.pods import Pod
 from fairway.devices.select.cel_selectors import ENVIRONMENT
-from fairway.scheduler.decide import decide
+from fairway.scheduler.decide import decide, decide_and_explain
 from fairway.scheduler.plan import Plan
 from fairway.state.budgets import SCHEDULING_BUDGET
 from fairway.state.cluster import ClusterState, Deleted, Upserted
@@ -70,7 +70,7 @@ class Stream:
         self._state, self._policy = ClusterState(budget=SCHEDULING_BUDGET), policy_for("binpack", ACTIONS)
         self._state.upsert(cluster())
         for warm in range(2):
-            decide(self._state, self._policy, NOW + warm, reasons=False)
+            decide(self._state, self._policy, NOW + warm)
         self._state.upsert(hostile)
         self._hostile, self._spare = hostile, spare or []
         self._old = [running(index) for index in range(RUNNING)]
@@ -113,10 +113,8 @@ class Stream:
         for each in arriving:
             self._state.apply(Upserted(each))
         self._churn()
-        plan = decide(self._state, self._policy, NOW + int(at * 1e6) + 10, reasons=reasons)
-        if reasons:
-            len(plan.pending)
-        return plan
+        now = NOW + int(at * 1e6) + 10
+        return (decide_and_explain if reasons else decide)(self._state, self._policy, now)
 
     def _churn(self) -> None:
         for _ in range(min(CHURN, len(self._spare))):

@@ -7,7 +7,7 @@ from benchmarks.policies import policy_for
 from benchmarks.timing import medians, quiet, seconds
 from benchmarks.unschedulable import waiting
 from benchmarks.workload import Size, Workload
-from fairway.scheduler.decide import decide
+from fairway.scheduler.decide import OpenCycle
 
 PODS = 100_000
 
@@ -16,8 +16,8 @@ def reading() -> None:
     state, policy = waiting(Workload(Size(nodes=10_000)), PODS), policy_for("binpack")
 
     def read() -> float:
-        plan = decide(state, policy, 0)
-        return seconds(lambda: plan.pending)
+        with OpenCycle(state, policy, 0) as cycle:
+            return seconds(cycle.explain)
 
     with quiet():
         (took,) = medians([read], 5)

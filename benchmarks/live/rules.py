@@ -10,7 +10,7 @@ from fairway.api.kinds import ApiObject
 from fairway.api.meta import LabelSelector
 from fairway.api.pods import ContainerPort, TopologySpreadConstraint
 from fairway.api.policy import Policy, parse_policy
-from fairway.scheduler.decide import decide
+from fairway.scheduler.decide import decide_and_explain
 from fairway.scheduler.plugins.installed import default_registry
 from fairway.scheduler.reservations.objects import reservation_objects
 
@@ -56,7 +56,7 @@ def reservations() -> None:
         starving = (pod(f"starving-{index}", FULL, uid=f"uid-{index}") for index in range(count))
         actions = "enqueue, {name: reserve, arguments: {starvingJobTimeThreshold: 60}}, allocate, backfill"
         found = Scene([*_nodes(nodes), *pods, *starving], policy=_policy(actions))
-        reserved = reservation_objects(decide(found.state, found.policy, NOW).reservations)
+        reserved = reservation_objects(decide_and_explain(found.state, found.policy, NOW).reservations)
         assert len(reserved) == count
         found.state.upsert(reserved.values())
         found.state.refresh()

@@ -35,7 +35,7 @@ def _measure(title: str, sizes: list[int], count: int) -> None:
     with quiet():
         theirs = 1 / limit.rate(idle, requests)
         began = clock()
-        plan = decide(scene.state, scene.policy, 0, reasons=False)
+        plan = decide(scene.state, scene.policy, 0)
         ours = (clock() - began) / plan.placed
         theirs = (theirs + 1 / limit.rate(idle, requests)) / 2
     assert plan.placed == count

@@ -7,7 +7,7 @@ from itertools import count
 
 from benchmarks.live.scene import NOW, Scene, bound, node, pod, queue, report
 from benchmarks.policies import policy_for
-from benchmarks.timing import clock, medians, quiet
+from benchmarks.timing import clock, full_cycle, medians, quiet
 from fairway.api.kinds import ApiObject
 from fairway.scheduler.decide import decide
 from fairway.state.cluster import ClusterState, Deleted, Upserted
@@ -60,9 +60,7 @@ class Stream:
         began = clock()
         for number, new in zip(numbers, arriving, strict=True):
             self._state.apply(Upserted(new))
-            plan = decide(self._state, self._policy, NOW, reasons=self._reasons)
-            (binding,) = plan.bindings
-            del plan
+            (binding,) = (full_cycle if self._reasons else decide)(self._state, self._policy, NOW).bindings
             running = bound(new, binding.node)
             self._state.apply(Upserted(running))
             old, self._running[number % RUNNING] = self._running[number % RUNNING], running

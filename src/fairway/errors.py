@@ -11,7 +11,8 @@
     ├── PrepareError          a claim's devices cannot be made ready on a node; the kubelet gets that as its answer
     ├── ResourceUnderflow     a subtraction would go below zero; names the dimension
     └── InvariantError        the state contradicts itself: an error of Fairway, never of the user
-        └── IllegalMoveError  a task moved between two states that no legal move connects; carries its history
+        ├── IllegalMoveError  a task moved between two states that no legal move connects; carries its history
+        └── StaleCycleError   a cycle was to be explained after the state had moved on
 
 "Does not fit" is never an error: it is a verdict, a value (see scheduler.verdict).
 """
@@ -138,3 +139,7 @@ class IllegalMoveError(InvariantError):
 
     def __reduce__(self) -> tuple[type[IllegalMoveError], tuple[str, tuple[str, ...], str]]:
         return type(self), (self.task, self.history, self.state)
+
+
+class StaleCycleError(InvariantError):
+    """A cycle was to be explained after the state had changed, or after another cycle had begun on it."""

@@ -14,8 +14,8 @@ from benchmarks.hostile_shapes import pod as hostile_pod
 
 from fairway.api.kinds import ApiObject
 from fairway.devices.select.cel_selectors import SelectorAnswers
-from fairway.scheduler.decide import decide
-from fairway.scheduler.plan import Plan
+from fairway.scheduler.decide import decide, decide_and_explain
+from fairway.scheduler.plan import ExplainedPlan
 from fairway.state.budgets import NamespaceBudgets
 from fairway.state.cluster import ClusterState, Deleted, Upserted
 from fairway.state.pod_terms import MAX_WIDE_TERMS
@@ -77,7 +77,7 @@ def state_with(*more: ApiObject, budget: int | None = BUDGET) -> ClusterState:
     return state
 
 
-def said(plan: Plan) -> dict[str, Any]:
+def said(plan: ExplainedPlan) -> dict[str, Any]:
     """What a plan does for the innocent, and says of them."""
     return {
         "bound": sorted(binding.pod for binding in plan.bindings if binding.pod.startswith(f"{GOOD}/")),
@@ -86,9 +86,9 @@ def said(plan: Plan) -> dict[str, Any]:
     }
 
 
-def cycles(state: ClusterState, number: int) -> Iterator[Plan]:
+def cycles(state: ClusterState, number: int) -> Iterator[ExplainedPlan]:
     for index in range(number):
-        yield decide(state, POLICY, make.NOW + 50_000 * index)
+        yield decide_and_explain(state, POLICY, make.NOW + 50_000 * index)
 
 
 def spent(state: ClusterState, namespace: str = NAMESPACE) -> int:
@@ -97,7 +97,7 @@ def spent(state: ClusterState, namespace: str = NAMESPACE) -> int:
 
 @pytest.fixture(name="alone", scope="module")
 def what_they_get_alone() -> dict[str, Any]:
-    found = said(decide(state_with(*innocents()), POLICY, make.NOW))
+    found = said(decide_and_explain(state_with(*innocents()), POLICY, make.NOW))
     assert len(found["bound"]) == 8
     assert len(found["waiting"]) == 2
     return found
@@ -113,25 +113,25 @@ def test_what_others_are_given_is_the_same_beside_hostile_shapes(kind: str, alon
         assert spent(state) <= 3 * BUDGET
         del plan
     state.upsert(innocents())
-    plan = decide(state, POLICY, make.NOW + 10**6)
+    plan = decide_and_explain(state, POLICY, make.NOW + 10**6)
     assert spent(state) <= 3 * BUDGET
     assert said(plan) == alone
     state = state_with(*innocents(), *objects(kind, FEW.get(kind, 20)))
-    assert said(decide(state, POLICY, make.NOW)) == alone
+    assert said(decide_and_explain(state, POLICY, make.NOW)) == alone
 
 
 def test_an_expression_is_evaluated_once_for_devices_that_agree_in_what_it_reads() -> None:
     texts = [nested("device.driver != 'x'", 1), f'device.attributes["{DEVICE_CLASS}"].uuid != "x"']
     state = state_with(*(thing for n, text in enumerate(texts) for thing in read(claim(f"c{n}", text))), budget=None)
     answers = state.derived.get(SelectorAnswers)
-    decide(state, POLICY, make.NOW)
+    decide_and_explain(state, POLICY, make.NOW)
     first = answers.evaluations
     assert first == 2 + 1 + 40, "each on nothing; one driver; forty devices of different names"
     for cycle in range(1, 5):
-        decide(state, POLICY, make.NOW + cycle)
+        decide_and_explain(state, POLICY, make.NOW + cycle)
     assert answers.evaluations == first
     state.apply(Upserted(resource_slice("s0", "n0", device("d0", "new"), driver=DEVICE_CLASS, generation=2)))
-    decide(state, POLICY, make.NOW + 9)
+    decide_and_explain(state, POLICY, make.NOW + 9)
     assert answers.evaluations == first + 1, "a device that changed"
 
 
@@ -155,18 +155,18 @@ def test_an_expression_that_does_not_compile_is_compiled_once(monkeypatch: pytes
 def test_what_exceeds_the_budget_waits_with_a_reason_and_is_decided_in_a_later_cycle() -> None:
     """Evaluations that a cycle has not finished go on in the next: claims of which each takes several cycles."""
     state = state_with(*(thing for n in range(2) for thing in read(claim(f"c{n}", nested(f"device.driver != 'x{n}'")))))
-    plan = decide(state, POLICY, make.NOW)
+    plan = decide_and_explain(state, POLICY, make.NOW)
     assert {row.reason for row in plan.pending} == {"SchedulingBudget"}
     assert "has used its scheduling budget" in plan.pending[0].message
     assert plan.recheck_at == make.NOW + 50_000
     bound: set[str] = set()
     for cycle in range(1, 60):
-        plan = decide(state, POLICY, make.NOW + 50_000 * cycle, reasons=False)
-        bound |= {binding.pod for binding in plan.bindings}
+        later = decide(state, POLICY, make.NOW + 50_000 * cycle)
+        bound |= {binding.pod for binding in later.bindings}
         if bound:
             break
     assert bound, "it makes progress"
-    assert plan.recheck_at is None or plan.recheck_at > make.NOW
+    assert later.recheck_at is None or later.recheck_at > make.NOW
 
 
 @pytest.mark.parametrize("kind", ["nested loops", "pod affinity", "requests", "too large"])
@@ -174,7 +174,7 @@ def test_a_moment_that_is_decided_again_is_decided_the_same(kind: str) -> None:
     state = state_with(*innocents(), *objects(kind, FEW.get(kind, 20)))
     for cycle in range(4):
         now = make.NOW + 50_000 * cycle
-        plans = [decide(state, POLICY, now) for _ in range(3)]
+        plans = [decide_and_explain(state, POLICY, now) for _ in range(3)]
         documents = [
             (
                 [(b.pod, b.node) for b in plan.bindings],
@@ -198,7 +198,7 @@ def test_all_that_was_put_off_has_its_turn() -> None:
     bound: set[str] = set()
     per_cycle: list[int] = []
     for cycle in range(200):
-        plan = decide(state, POLICY, make.NOW + 50_000 * cycle)
+        plan = decide_and_explain(state, POLICY, make.NOW + 50_000 * cycle)
         per_cycle.append(len(plan.bindings))
         for binding in plan.bindings:
             bound.add(binding.pod)
@@ -245,15 +245,15 @@ def test_many_namespaces_share_the_budget() -> None:
 def test_a_namespace_brings_so_many_terms_over_other_namespaces_and_no_more() -> None:
     many = objects("pod anti-affinity", MAX_WIDE_TERMS + 5)
     state = state_with(*many)
-    warnings = decide(state, POLICY, make.NOW).warnings
+    warnings = decide_and_explain(state, POLICY, make.NOW).warnings
     assert sum("is set aside: namespace hostile has more than 32" in warning for warning in warnings) == 5
     state.apply(Deleted(many[0]))
     state.apply(Upserted(many[-1]))
-    warnings = decide(state, POLICY, make.NOW + 1).warnings
+    warnings = decide_and_explain(state, POLICY, make.NOW + 1).warnings
     assert sum("is set aside" in warning for warning in warnings) == 4
 
 
 def test_labels_that_no_node_has_make_no_columns() -> None:
     state = state_with(*objects("made-up labels", 50))
-    decide(state, POLICY, make.NOW)
+    decide_and_explain(state, POLICY, make.NOW)
     assert len(state.nodes.labels._columns) < 10

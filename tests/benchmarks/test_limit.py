@@ -76,8 +76,8 @@ def test_bench_engine_as_json(options):
         "open session",
         "order",
         "place",
+        "make the plan",
         "explain",
-        "read the plan",
         "collect garbage",
     ]
     assert found["peak_memory_bytes"] > 0

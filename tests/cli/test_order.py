@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from fairway.app.explain import Situation
 from fairway.app.view.job_order import job_order
-from fairway.scheduler.decide import consider, decide
+from fairway.scheduler.decide import consider, decide_and_explain
 from fairway.scheduler.framework.plugin_set import Registry
 from fairway.scheduler.plugins import BUILT_IN
 from fairway.scheduler.report.order_keys import ConsideredJob
@@ -107,7 +107,7 @@ def test_the_order_is_that_of_the_plan_and_the_first_difference_is_smaller(
     objects = [make.node("n", cpu=4), make.queue("a"), make.queue("b", 3), *held, *waiting]
     chosen = policy(drf={"priorityFirst": priority_first})
     found = consider(state_of(*objects), chosen, NOW)
-    plan = decide(state_of(*objects), chosen, NOW)
+    plan = decide_and_explain(state_of(*objects), chosen, NOW)
     positions = {entry.job: (entry.queue, entry.position) for entry in plan.pending}
     assert {job.job: (job.queue, job.position) for job in found} == positions
     for one, two in pairwise(found):

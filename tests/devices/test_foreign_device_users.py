@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from fairway.scheduler.plan import Plan
+from fairway.scheduler.plan import ExplainedPlan
 from support.claims import allocated, claim, claiming, device_class, exactly, gpu
 from support.devices import asking, device_node, kind_class, resource_slice
 from support.engine import bound, decided, policy, state_of, waiting
@@ -35,7 +35,7 @@ THEIRS = {
 PREEMPT = policy(actions="enqueue, allocate, preempt", devices={}, drf={"priorityFirst": True})
 
 
-def plan(theirs: list[Any], *ours: Any, rules: Any) -> Plan:
+def plan(theirs: list[Any], *ours: Any, rules: Any) -> ExplainedPlan:
     foreign = [of("other", one) if one.metadata.name == "theirs" else one for one in theirs]
     mine = [of("fairway", one) for one in ours]
     urgent = made("PriorityClass", "urgent", value=100)

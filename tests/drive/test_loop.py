@@ -13,7 +13,9 @@ from fairway.api.policy import Policy, parse_policy
 from fairway.clock import SECOND, Micros
 from fairway.drive.change import Bind, Change
 from fairway.drive.scheduler_loop import Cycle, Rhythm, SchedulerLoop
-from fairway.scheduler.plan import Plan
+from fairway.errors import StaleCycleError
+from fairway.scheduler import decide
+from fairway.scheduler.plan import ExplainedPlan
 from fairway.scheduler.plugins.installed import default_registry
 from fairway.state.cluster import Event
 from support.engine import policy
@@ -66,6 +68,7 @@ class Collecting:
     def __init__(self) -> None:
         self.changes: list[Change] = []
         self.cycles: list[Cycle] = []
+        self.explained: list[ExplainedPlan] = []
         self.events: list[Event] = []
         self.refusals: list[str] = []
 
@@ -77,9 +80,21 @@ class Collecting:
 
     def decided(self, cycle: Cycle) -> None:
         self.cycles.append(cycle)
+        plan = cycle.explain()
+        if plan is not None:
+            self.explained.append(plan)
 
     def refused(self, change: Change, why: str) -> None:
         self.refusals.append(why)
+
+
+class Kept(Collecting):
+    """A listener that holds the cycle beyond its call."""
+
+    cycle: Cycle | None = None
+
+    def decided(self, cycle: Cycle) -> None:
+        self.cycle = cycle
 
 
 class Loop:
@@ -208,7 +223,7 @@ def test_reasons_come_at_their_own_rhythm_and_are_never_owed_for_long() -> None:
     assert len(with_reasons) < len(given.world.cycles) / 3
     assert all(b - a >= SECOND for a, b in pairwise(with_reasons))
     assert given.world.cycles[-1].has_reasons
-    assert len(given.world.cycles[-1].plan.pending) == 40
+    assert len(given.world.explained[-1].pending) == 40
 
 
 @pytest.mark.parametrize(("took", "apart"), [(0.01, 1), (0.5, 2), (2, 8), (60, 10)])
@@ -245,12 +260,12 @@ def test_what_queues_have_is_said_although_no_pod_waits() -> None:
     """
     given = Loop(node("n1", cpu=4), pod("a", cpu=1, node="n1"), pod("b", cpu=2, node="n1"))
     given.clock.advance(0)
-    assert given.world.cycles[-1].plan.queues[0].allocated["cpu"] == "3"
+    assert given.world.explained[-1].queues[0].allocated["cpu"] == "3"
     given.clock.advance(100_000)
     given.loop.gone(pod("b", cpu=2, node="n1"))
     given.clock.advance(10 * SECOND)
     assert given.world.cycles[-1].has_reasons
-    assert given.world.cycles[-1].plan.queues[0].allocated["cpu"] == "1"
+    assert given.world.explained[-1].queues[0].allocated["cpu"] == "1"
     assert len(given.world.cycles) == 2
 
 
@@ -261,7 +276,7 @@ def test_a_group_without_pods_that_comes_shortly_after_a_cycle_is_let_in() -> No
     given.loop.seen(group("g", minimum=2))
     given.clock.advance(3 * SECOND)
     assert given.times == [0, 100_000, SECOND]
-    assert [status.phase for status in given.world.cycles[-1].plan.status.pod_groups] == ["Inqueue"]
+    assert [status.phase for status in given.world.explained[-1].status.pod_groups] == ["Inqueue"]
 
 
 def test_a_cycle_for_reasons_delays_no_event() -> None:
@@ -293,16 +308,38 @@ def test_a_world_that_answers_later_gets_the_changes_before_listeners_work(first
     assert told == (["written", "told"] if first else ["told", "written"])
 
 
-def test_a_plan_that_no_reader_holds_is_not_worked_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reasons cost more than decisions: a plan whose reader has let go of it is forgotten, not frozen."""
-    frozen: list[Plan] = []
-    monkeypatch.setattr(Plan, "freeze", lambda plan: frozen.append(plan))
-    given = Loop(node("n1", cpu=1), pod("big", cpu=4), rhythm=Rhythm(min_interval=0, reasons_interval=0))
-    for step in range(1, 5):
-        given.clock.advance(step * SECOND)
-        given.world.cycles.clear()
-        given.loop.seen(pod(f"p{step}", cpu=4))
-    assert frozen == []
+def test_reasons_that_no_listener_reads_are_not_worked_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decide, "explain_plan", lambda *_: pytest.fail("nobody asked"))
+
+    class Silent(Collecting):
+        def decided(self, cycle: Cycle) -> None:
+            self.cycles.append(cycle)
+
+    clock, world = Clock(), Silent()
+    loop = SchedulerLoop(world, clock, policy(), rhythm=Rhythm(reasons_interval=0), listeners=[world])
+    for thing in (node("n1", cpu=1), pod("big", cpu=4)):
+        loop.seen(thing)
+    clock.advance(0)
+    assert [cycle.has_reasons for cycle in world.cycles] == [True]
+
+
+def test_a_listener_that_asks_for_reasons_too_late_is_told_so() -> None:
+    given = Loop(node("n1", cpu=1), pod("big", cpu=4))
+    given.loop.listeners.clear()
+    kept = Kept()
+    given.loop.listeners.append(kept)
+    given.clock.advance(0)
+    assert kept.cycle is not None
+    with pytest.raises(StaleCycleError):
+        kept.cycle.explain()
+
+
+@pytest.mark.parametrize("paranoid", [True, False])
+def test_paranoid_checks_leave_reasons_to_listeners(paranoid: bool) -> None:
+    given = Loop(node("n1", cpu=1), pod("big", cpu=4))
+    given.loop.paranoid = paranoid
+    given.clock.advance(0)
+    assert [entry.reason for entry in given.world.explained[-1].pending] == ["NeverFits"]
 
 
 def test_decisions_do_not_depend_on_the_rhythm_of_reasons() -> None:

@@ -206,7 +206,7 @@ def decide(guarded: Guarded, at: int, *names: str) -> list[Bind]:
     """A cycle that binds these pods of the gang."""
     binds = [sent_bind(guarded, name, at) for name in names]
     plan: Plan = SimpleNamespace()  # type: ignore[assignment]
-    guarded.guard.decided(Cycle(0, BEGIN + at * SECOND, plan, binds, False, 0))
+    guarded.guard.decided(Cycle(0, BEGIN + at * SECOND, plan, binds, 0))
     return binds
 
 

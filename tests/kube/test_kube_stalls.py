@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from fairway.drive import scheduler_loop as loop
-from fairway.scheduler.decide import decide
+from fairway.scheduler.decide import decide_and_explain
 from fairway.state.jobs import Job
 from kube.cluster import Cluster, eventually
 from kube.live import Live
@@ -37,7 +37,7 @@ def test_a_cycle_that_does_not_end_is_reported_and_fails_health(
     def stuck(state: Any, *given: Any, **named: Any) -> Any:
         if slow.is_set() and len(state.waiting):
             wait_for(next(state.waiting.jobs()))
-        return decide(state, *given, **named)
+        return decide_and_explain(state, *given, **named)
 
     def wait_for(job: Job) -> None:
         leave.wait(300)

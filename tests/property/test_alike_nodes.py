@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fairway.api.kinds import ApiObject
 from fairway.api.policy import Policy
-from fairway.scheduler.decide import decide
+from fairway.scheduler.decide import decide_and_explain
 from fairway.scheduler.placement import alike, kernel
 from fairway.scheduler.placement.alike import AlikeNodes
 from fairway.state.cluster import ClusterState
@@ -29,7 +29,7 @@ ALL, NONE = 0, 1 << 30
 def documents(state: ClusterState, policy: Policy, singles: int) -> Any:
     limits = patch.multiple(kernel, FEW_SINGLES=singles, MANY_NODES=0)
     with limits, patch.object(alike, "_SHARE", 0):
-        return decide(state, policy, make.NOW).document()
+        return decide_and_explain(state, policy, make.NOW).document()
 
 
 @settings(max_examples=examples(25), suppress_health_check=list(HealthCheck))
@@ -96,7 +96,7 @@ def test_groups_are_used_where_many_nodes_are_alike(kinds: int, grouped: bool) -
         return used[-1]
 
     with patch.object(AlikeNodes, "is_worth_it", property(noted)):
-        decide(state_of(*nodes, *distinct(100)), make_policy(), make.NOW)
+        decide_and_explain(state_of(*nodes, *distinct(100)), make_policy(), make.NOW)
     assert used
     assert used[-1] is grouped
     assert (len(used) > 50) is grouped, "where they are not worth it they are not tried for every pod"

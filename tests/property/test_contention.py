@@ -19,11 +19,11 @@ from fairway.api.policy import Policy
 from fairway.api.scheduling import PodGroup
 from fairway.clock import SECOND
 from fairway.resources.algebra import Resource
-from fairway.scheduler.decide import decide
+from fairway.scheduler.decide import decide, decide_and_explain
 from fairway.scheduler.eviction.protections import DisruptionBudgets
 from fairway.scheduler.eviction.victims import Unit, units_of
 from fairway.scheduler.paranoid import check
-from fairway.scheduler.plan import Plan
+from fairway.scheduler.plan import ExplainedPlan, Plan
 from fairway.state.cluster import ClusterState, Deleted, Upserted
 from fairway.state.jobs import ON_NODE, TaskState
 from support.contended import contended, evicting_policies
@@ -62,9 +62,9 @@ class Case:
 
 def decided(objects: list[Any], policy: Policy, *, plain: bool = False) -> Case:
     state, now = state_of(objects), BEGIN + DAY * SECOND
-    plan = decide(
-        state, policy, now, reasons=policy.action("preempt") is None
-    )  # the promise about reclaim reads queues
+    plan = (decide if policy.action("preempt") else decide_and_explain)(
+        state, policy, now
+    )  # queues are read of reclaim
     check(state, policy, now)
     return Case(objects, policy, state, plan, plain)
 
@@ -134,7 +134,7 @@ def places_without(objects: list[Any], claimant: str, gone: set[str], count: int
     """Whether so many pods of the claimant can be placed with these pods gone, whatever its queue says."""
     left = [thing for thing in objects if not isinstance(thing, Pod) or key_of(thing) not in gone]
     plugins = ("priority", "gang", "predicates", "nodeorder")
-    plan = decide(state_of(left), policy(actions="allocate", plugins=plugins), BEGIN + DAY * SECOND, reasons=False)
+    plan = decide(state_of(left), policy(actions="allocate", plugins=plugins), BEGIN + DAY * SECOND)
     return sum(binding.job == claimant for binding in plan.bindings) >= count
 
 
@@ -300,6 +300,7 @@ def reclaim_leaves_every_queue_its_guarantee_and_takes_within_what_is_deserved(c
         for dimension, guaranteed in queue.guarantee.items():
             if amounts[dimension]:
                 assert queue.allocated[dimension] - amounts[dimension] >= guaranteed, name
+    assert isinstance(plan, ExplainedPlan)
     for standing in plan.queues:
         deserved = Resource.parse(standing.deserved).amounts
         for dimension, amount in gained.get(standing.name, Counter()).items():

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fairway.api.scheduling import Queue
-from fairway.scheduler.plan import Plan
+from fairway.scheduler.plan import ExplainedPlan, Plan
 from fairway.scheduler.verdict import Reason
 from fairway.state.cluster import ClusterState
 from fairway.state.jobs import Task, TaskState
@@ -86,7 +86,7 @@ def a_gang_gets_room_for_all_of_it_or_none(state: ClusterState, plan: Plan) -> N
         assert job.ready + count >= job.minimum, job
 
 
-def every_job_that_waits_is_told_why(state: ClusterState, plan: Plan) -> None:
+def every_job_that_waits_is_told_why(state: ClusterState, plan: ExplainedPlan) -> None:
     bound = {binding.pod for binding in plan.bindings}
     left = {task.job.key for task in state.tasks.values() if task.state is TaskState.PENDING and task.key not in bound}
     listed = {row.job: row for row in plan.pending}

@@ -27,7 +27,7 @@ def test_no_plan_evicts_one_pod_of_a_job_and_binds_another(objects, policy):
     for second in range(8):
         world.now = second
         world.pass_time()
-        plan = decide(world.state, policy, BEGIN + second * SECOND, reasons=False)
+        plan = decide(world.state, policy, BEGIN + second * SECOND)
         jobs = {key: task.job for key, task in world.state.tasks.items()}
         evicted = {jobs[entry.pod].identity for entry in plan.evictions}
         bound = {jobs[entry.pod].identity for entry in plan.bindings}
@@ -41,6 +41,6 @@ def test_the_evictions_of_a_plan_do_not_depend_on_the_order_of_input(objects, po
     shuffled = list(objects)
     Random(seed).shuffle(shuffled)
     now = BEGIN + 60 * SECOND
-    first, second = (decide(state_of(given_), policy, now, reasons=False) for given_ in (objects, shuffled))
+    first, second = (decide(state_of(given_), policy, now) for given_ in (objects, shuffled))
     assert first.evictions == second.evictions
     assert first.nominations == second.nominations

@@ -130,7 +130,7 @@ def promised(objects: list[Any], policy: Policy, steps: list[Step]) -> int:
             name = f"claim-{number}"
             world.runs[name] = 1 + claim * 20
             world.submit(waiting(name, queue="q0", cpu=claim, priority=1000, created=world.now))
-        plan = decide(world.state, policy, BEGIN + world.now * SECOND, reasons=False)
+        plan = decide(world.state, policy, BEGIN + world.now * SECOND)
         watch.judge(plan)
         world.carry_out(plan)
         watch.look()

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from fairway.api.kinds import ApiObject
 from fairway.api.policy import Policy
-from fairway.scheduler.decide import decide
+from fairway.scheduler.decide import decide_and_explain
 from fairway.state.cluster import MIN_LOGGED_JOBS, ClusterState, Deleted, Upserted
 from fairway.state.compaction import CYCLES
 from fairway.state.invariants import check
@@ -135,7 +135,7 @@ SHORT_LIVED = [missing_queue, odd_resource, odd_labels, groups, nodes, namespace
 
 def cycles(state: ClusterState, count: int = CYCLES + 1) -> ClusterState:
     for _ in range(count):
-        decide(state, POLICY, make.NOW).document()
+        decide_and_explain(state, POLICY, make.NOW).document()
     return state
 
 
@@ -144,7 +144,7 @@ def churn(state: ClusterState, makes: Iterable[Make], count: int, together: int)
     for start in range(0, count, together):
         things = [thing for make_ in makes for i in range(start, start + together) for thing in make_(i)]
         state.upsert(things)
-        decide(state, POLICY, make.NOW).document()
+        decide_and_explain(state, POLICY, make.NOW).document()
         for thing in things:
             state.apply(Deleted(thing))
     return cycles(state)
@@ -161,7 +161,7 @@ def operations(state: ClusterState) -> int:
     before = sys.getprofile()
     sys.setprofile(count)
     try:
-        decide(state, POLICY, make.NOW).document()
+        decide_and_explain(state, POLICY, make.NOW).document()
     finally:
         sys.setprofile(before)
     return calls
@@ -177,7 +177,9 @@ def test_after_churn_the_state_is_as_large_as_a_fresh_one(makes: list[Make], tog
     grown = {path: (expected[path], size) for path, size in found.items() if size > expected[path]}
     assert found.total() <= 1.1 * expected.total(), grown
     assert operations(used) <= 1.1 * operations(fresh)
-    assert decide(used, POLICY, make.NOW).document() == decide(fresh, POLICY, make.NOW).document()
+    assert (
+        decide_and_explain(used, POLICY, make.NOW).document() == decide_and_explain(fresh, POLICY, make.NOW).document()
+    )
 
 
 @settings(max_examples=examples(40), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
@@ -190,7 +192,10 @@ def test_forgetting_changes_no_plan(objects: list[ApiObject], policy: Policy, da
             kept.apply(event(thing))
             compact.apply(event(thing))
         compact.compaction.run()
-        assert decide(compact, policy, make.NOW).document() == decide(kept, policy, make.NOW).document()
+        assert (
+            decide_and_explain(compact, policy, make.NOW).document()
+            == decide_and_explain(kept, policy, make.NOW).document()
+        )
 
 
 def test_jobs_that_are_gone_do_not_stay_in_memory() -> None:
@@ -200,10 +205,10 @@ def test_jobs_that_are_gone_do_not_stay_in_memory() -> None:
         gang = make.gang("g", f"ns-{i}", members=2, cpu=1)
         singles = [make.pod(f"p{n}", f"ns-{i}", node="n1" if n % 2 else None, cpu=1) for n in range(20)]
         state.upsert([*gang, *singles])
-        decide(state, POLICY, make.NOW)
+        decide_and_explain(state, POLICY, make.NOW)
         for thing in (*gang, *singles):
             state.apply(Deleted(thing))
-        decide(state, POLICY, make.NOW)
+        decide_and_explain(state, POLICY, make.NOW)
     gc.collect()
     gone = [thing for thing in gc.get_objects() if isinstance(thing, Job) and thing.namespace.startswith("ns-")]
     assert len({job.namespace for job in gone}) <= most // 40 + 1, (
@@ -230,13 +235,16 @@ def test_a_reader_that_has_missed_changes_of_jobs_decides_the_same(
             event = data.draw(st.sampled_from([Upserted, Deleted])) if round else Upserted
             kept.apply(event(thing))
             forgetful.apply(event(thing))
-        assert decide(forgetful, policy, make.NOW).document() == decide(kept, policy, make.NOW).document()
+        assert (
+            decide_and_explain(forgetful, policy, make.NOW).document()
+            == decide_and_explain(kept, policy, make.NOW).document()
+        )
 
 
 def test_a_namespace_brings_only_so_many_resource_names() -> None:
     odd = [make.pod(f"p{i:03d}", "evil", cpu=1, **{f"odd.example.com/r{i}": 1}) for i in range(MAX_NAMES + 10)]
     state = state_of(make.node("n", cpu=8), odd, make.pod("good", cpu=1))
-    plan = decide(state, POLICY, make.NOW)
+    plan = decide_and_explain(state, POLICY, make.NOW)
     assert len(state.axis) <= MAX_NAMES + 4
     assert [binding.pod for binding in plan.bindings] == ["default/good"]
     assert len(plan.pending) == MAX_NAMES
@@ -250,7 +258,7 @@ def test_a_pod_on_a_node_counts_there_whatever_resources_it_names(scheduler: str
     runs = make.pod("runs", "evil", node="n", cpu=8, spec={"schedulerName": scheduler}, **odd)
     state = ClusterState(["fairway"])
     state.upsert([make.node("n", cpu=8), runs, make.pod("good", cpu=8), make.pod("waits", "evil", cpu=8, **odd)])
-    plan = decide(state, POLICY, make.NOW)
+    plan = decide_and_explain(state, POLICY, make.NOW)
     assert not plan.bindings
     assert reasons(plan)["good"] == "InsufficientResources"
     [warning] = plan.warnings
@@ -268,7 +276,7 @@ def test_which_names_a_namespace_has_brought_does_not_depend_on_the_order_of_fil
     for objects in permutations(whole):
         state = ClusterState()
         state.upsert(arrival_order(objects))
-        plan = decide(state, POLICY, make.NOW)
+        plan = decide_and_explain(state, POLICY, make.NOW)
         found.add((tuple(plan.warnings), tuple(b.pod for b in plan.bindings), tuple(reasons(plan).items())))
     [(warnings, bindings, waiting)] = found
     assert bindings == ("evil/p1",)
@@ -287,6 +295,6 @@ def test_names_that_are_gone_do_not_count() -> None:
 
 def test_a_queue_that_no_object_has_made_is_not_made_by_jobs_that_name_it() -> None:
     state = state_of(make.node("n", cpu=8), make.pods("p", 3, queue="nowhere", cpu=1))
-    plan = decide(state, POLICY, make.NOW)
+    plan = decide_and_explain(state, POLICY, make.NOW)
     assert set(reasons(plan).values()) == {"QueueNotFound"}
     assert [queue.name for queue in plan.queues] == ["default"]

@@ -12,8 +12,8 @@ from fairway.api.kinds import ApiObject
 from fairway.api.pods import Pod, SchedulingGate
 from fairway.api.policy import Policy
 from fairway.api.scheduling import PodGroup
-from fairway.scheduler.decide import decide
-from fairway.scheduler.plan import Plan
+from fairway.scheduler.decide import decide_and_explain
+from fairway.scheduler.plan import ExplainedPlan
 from fairway.state import invariants
 from fairway.state.annotations import HOLD
 from fairway.state.reader import group_of
@@ -43,7 +43,7 @@ def key(group: PodGroup) -> str:
     return f"{group.metadata.namespace}/{group.metadata.name}"
 
 
-def done(plan: Plan) -> tuple[Any, ...]:
+def done(plan: ExplainedPlan) -> tuple[Any, ...]:
     """All that a plan does, and which jobs wait."""
     waiting = sorted((one.job, one.waiting) for one in plan.pending)
     return plan.bindings, plan.evictions, plan.reservations, waiting
@@ -63,12 +63,14 @@ def test_pods_that_are_held_are_pods_with_a_gate(objects: list[ApiObject], polic
     with_pods = {group_of(thing) for thing in objects if isinstance(thing, Pod)}
     objects = [thing for thing in objects if not isinstance(thing, PodGroup) or key(thing) in with_pods]
     state = state_of(objects)
-    decide(state, policy, make.NOW)
+    decide_and_explain(state, policy, make.NOW)
     state.upsert([held(thing) for thing in data.draw(st.permutations(chosen))])
     invariants.check(state)
-    expected = decide(state_of([by_gates(thing) for thing in objects]), policy, make.NOW)
-    assert done(decide(state, policy, make.NOW)) == done(expected)
+    expected = decide_and_explain(state_of([by_gates(thing) for thing in objects]), policy, make.NOW)
+    assert done(decide_and_explain(state, policy, make.NOW)) == done(expected)
 
     state.upsert(data.draw(st.permutations(chosen)))  # released
     invariants.check(state)
-    assert done(decide(state, policy, make.NOW)) == done(decide(state_of(objects), policy, make.NOW))
+    assert done(decide_and_explain(state, policy, make.NOW)) == done(
+        decide_and_explain(state_of(objects), policy, make.NOW)
+    )

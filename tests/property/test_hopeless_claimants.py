@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fairway.api.kinds import ApiObject
 from fairway.api.policy import Policy
-from fairway.scheduler.decide import decide
+from fairway.scheduler.decide import decide_and_explain
 from fairway.scheduler.eviction.claims import Claimants, Hopeless
 from support import objects as make
 from support.contended import contended, evicting_policies
@@ -40,7 +40,7 @@ def large(draw: st.DrawFn) -> list[ApiObject]:
 def documents(objects: list[ApiObject], policy: Policy) -> list[dict[str, Any]]:
     """Two cycles, so that what was parked in the first is there in the second."""
     state = state_of(objects)
-    return [decide(state, policy, make.NOW + at).document() for at in (0, 1_000_000)]
+    return [decide_and_explain(state, policy, make.NOW + at).document() for at in (0, 1_000_000)]
 
 
 def compare(objects: list[ApiObject], policy: Policy) -> None:
@@ -72,7 +72,7 @@ def test_no_claimant_is_looked_at_where_none_can_gain(action: str, monkeypatch: 
         raise AssertionError("claimants were looked at")
 
     monkeypatch.setattr(Claimants, "__iter__", fail)
-    plan = decide(state, acting("enqueue", "allocate", action, "backfill"), make.NOW)
+    plan = decide_and_explain(state, acting("enqueue", "allocate", action, "backfill"), make.NOW)
     assert [binding.pod for binding in plan.bindings] == ["default/new"]
     assert len(plan.pending) == 3
 

@@ -20,8 +20,8 @@ from fairway.api.meta import ObjectMeta
 from fairway.api.scheduling import PodGroup, Queue
 from fairway.errors import ManifestError
 from fairway.fleet import FleetState, place
-from fairway.scheduler.decide import decide
-from fairway.scheduler.plan import Plan
+from fairway.scheduler.decide import decide_and_explain
+from fairway.scheduler.plan import ExplainedPlan
 from fairway.state.cluster import ClusterState, Deleted
 from support import objects as make
 from support.devices import device_node, published, resource_slice
@@ -131,7 +131,7 @@ def checked(data: dict[str, Any]) -> Any:
         return None
 
 
-def said(plan: Plan) -> dict[str, Any]:
+def said(plan: ExplainedPlan) -> dict[str, Any]:
     """All that the plan says of the innocent."""
     return {
         "bindings": sorted((b.pod, b.node, str(b.devices)) for b in plan.bindings if b.pod.startswith(f"{GOOD}/")),
@@ -172,7 +172,7 @@ def _is_own(attack: Attack, thing: Any) -> bool:
     return namespace in ("", EVIL) and (name.startswith(EVIL) or not name) if attack.path[0] == "metadata" else True
 
 
-def everything(plan: Plan) -> None:
+def everything(plan: ExplainedPlan) -> None:
     plan.document()
     _ = plan.warnings
 
@@ -181,7 +181,7 @@ def everything(plan: Plan) -> None:
 def test_hostile_objects_change_nothing_for_the_others(unchecked: bool) -> None:
     fresh = ClusterState()
     fresh.upsert([*innocents(), *surroundings()])
-    expected = said(decide(fresh, POLICY, make.NOW))
+    expected = said(decide_and_explain(fresh, POLICY, make.NOW))
     assert len(expected["bindings"]) == 7
     assert len(expected["reasons"]) == 3
     for names, objects in batches(unchecked=unchecked):
@@ -189,12 +189,12 @@ def test_hostile_objects_change_nothing_for_the_others(unchecked: bool) -> None:
         before.upsert([*objects, *innocents(), *surroundings()])
         after.upsert([*innocents(), *surroundings(), *objects])
         for state in (before, after):
-            plan = decide(state, POLICY, make.NOW)
+            plan = decide_and_explain(state, POLICY, make.NOW)
             everything(plan)
             assert said(plan) == expected, names
         for thing in objects:
             after.apply(Deleted(thing))
-        assert said(decide(after, POLICY, make.NOW)) == expected, names
+        assert said(decide_and_explain(after, POLICY, make.NOW)) == expected, names
 
 
 ALONE: dict[str, Any] = {
@@ -239,4 +239,4 @@ def test_a_queue_without_a_name_is_above_no_other() -> None:
     """No API server takes one; its name is how the top of all queues is written, and it must not be above itself."""
     state = ClusterState()
     state.upsert([*innocents(), Queue(metadata=ObjectMeta(name=""))])
-    assert len(said(decide(state, POLICY, make.NOW))["bindings"]) == 7
+    assert len(said(decide_and_explain(state, POLICY, make.NOW))["bindings"]) == 7

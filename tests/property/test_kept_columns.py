@@ -13,7 +13,7 @@ from fairway.api.policy import Policy
 from fairway.app.live.settings import read_settings
 from fairway.cli.run import _given
 from fairway.errors import InputError
-from fairway.scheduler.decide import decide
+from fairway.scheduler.decide import decide_and_explain
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.paranoid import check
 from fairway.scheduler.placement.kernel import INFEASIBLE
@@ -41,7 +41,7 @@ def test_a_bound_changes_no_plan(objects: list[ApiObject], policy: Policy, data:
     for state in states:
         state.upsert(objects)
     for _ in range(3):
-        free, bound = (decide(state, policy, make.NOW).document() for state in states)
+        free, bound = (decide_and_explain(state, policy, make.NOW).document() for state in states)
         assert free == bound
         thing = data.draw(st.sampled_from(objects))
         event: Event = Deleted(thing) if data.draw(st.booleans()) else Upserted(thing)
@@ -97,7 +97,7 @@ def distinct(count: int, pods: int) -> list[ApiObject]:
 def test_memory_is_bounded_inside_one_cycle() -> None:
     state = ClusterState(column_bytes=2_000)
     state.upsert([*(make.node(f"n{index}", cpu=8) for index in range(50)), *distinct(100, 2)])
-    assert decide(state, make_policy(), make.NOW).placed == 200
+    assert decide_and_explain(state, make_policy(), make.NOW).placed == 200
     assert 0 < kept_bytes(state) <= 2_000
 
 
@@ -115,5 +115,5 @@ def test_run_takes_the_bound_as_a_setting(tmp_path: Path) -> None:
 def test_single_pods_keep_few_columns() -> None:
     state = ClusterState()
     state.upsert([*(make.node(f"n{index}", cpu=8) for index in range(50)), *distinct(100, 1)])
-    assert decide(state, make_policy(), make.NOW).placed == 100
+    assert decide_and_explain(state, make_policy(), make.NOW).placed == 100
     assert kept_bytes(state) <= SINGLES * 50 * 8

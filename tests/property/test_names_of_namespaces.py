@@ -17,8 +17,8 @@ from fairway.api.core import Namespace
 from fairway.api.kinds import ApiObject
 from fairway.api.manifests import load
 from fairway.api.policy import Policy
-from fairway.scheduler.decide import decide
-from fairway.scheduler.plan import Plan
+from fairway.scheduler.decide import decide_and_explain
+from fairway.scheduler.plan import ExplainedPlan, Plan
 from support import objects as make
 from support.contention import acting
 from support.effort import examples
@@ -50,17 +50,17 @@ def told_by(plan: Plan, back: dict[str, str]) -> list[tuple[str, str]]:
     return [(old(binding.pod), binding.node) for binding in plan.bindings]
 
 
-def shares(plan: Plan, back: dict[str, str]) -> dict[tuple[str, str], float]:
+def shares(plan: ExplainedPlan, back: dict[str, str]) -> dict[tuple[str, str], float]:
     return {(entry.queue, back.get(entry.namespace, entry.namespace)): entry.share for entry in plan.namespaces}
 
 
 @pytest.mark.parametrize("names", list(permutations(NAMES)))
 def test_renaming_the_teams_of_the_example_changes_nothing(names):
     objects = load([str(EXAMPLE)]).objects
-    before = decide(state_of(objects), policy(), NOW)
+    before = decide_and_explain(state_of(objects), policy(), NOW)
     new = dict(zip(TEAMS, names, strict=True))
     back = {name: team for team, name in new.items()}
-    after = decide(state_of(renamed(objects, new)), policy(), NOW)
+    after = decide_and_explain(state_of(renamed(objects, new)), policy(), NOW)
     assert told_by(after, back) == told_by(before, {})
     assert shares(after, back) == shares(before, {})
 
@@ -73,19 +73,19 @@ def tie(**weights: int) -> list[ApiObject]:
 
 def test_the_larger_weight_goes_first():
     pods = [make.pod("p", "a", cpu=1, created=0), make.pod("p", "b", cpu=1, created=5)]
-    assert bound(decide(state_of(tie(a=1, b=3), pods), policy(), NOW)) == {"b/p": "n"}
+    assert bound(decide_and_explain(state_of(tie(a=1, b=3), pods), policy(), NOW)) == {"b/p": "n"}
 
 
 def test_then_the_older_job_at_the_head():
     pods = [make.pod("p", "a", cpu=1, created=5), make.pod("p", "b", cpu=1, created=3)]
-    assert bound(decide(state_of(tie(a=3, b=3), pods), policy(), NOW)) == {"b/p": "n"}
+    assert bound(decide_and_explain(state_of(tie(a=3, b=3), pods), policy(), NOW)) == {"b/p": "n"}
     headed = [*pods, make.pod("first", "a", cpu=1, created=9, spec={"priority": 5})]
-    assert bound(decide(state_of(tie(a=3, b=3), headed), policy(), NOW)) == {"b/p": "n"}
+    assert bound(decide_and_explain(state_of(tie(a=3, b=3), headed), policy(), NOW)) == {"b/p": "n"}
 
 
 def test_then_the_name():
     pods = [make.pod("p", "b", cpu=1, created=3), make.pod("p", "a", cpu=1, created=3)]
-    assert bound(decide(state_of(tie(), pods), policy(), NOW)) == {"a/p": "n"}
+    assert bound(decide_and_explain(state_of(tie(), pods), policy(), NOW)) == {"a/p": "n"}
 
 
 def test_positions_follow_the_same_rule():
@@ -95,7 +95,7 @@ def test_positions_follow_the_same_rule():
         make.pod("q", "b", created=1, cpu=1),
     ]
     full = flat([make.node("n", cpu=1, pods=0), pods, make.quota("b", "3")])
-    found = decide(state_of(full), policy(), NOW)
+    found = decide_and_explain(state_of(full), policy(), NOW)
     assert [(entry.job, entry.position) for entry in found.pending] == [("b/q", 1), ("b/p", 2), ("a/p", 3)]
 
 
@@ -135,7 +135,7 @@ POLICIES = [
 def test_renaming_never_changes_what_each_gets(objects: list[ApiObject], names: list[str], chosen: Policy):
     new = dict(zip(TEAMS, names, strict=True))
     back = {name: team for team, name in new.items()}
-    before = decide(state_of(objects), chosen, NOW)
-    after = decide(state_of(renamed(objects, new)), chosen, NOW)
+    before = decide_and_explain(state_of(objects), chosen, NOW)
+    after = decide_and_explain(state_of(renamed(objects, new)), chosen, NOW)
     assert told_by(after, back) == told_by(before, {})
     assert shares(after, back) == shares(before, {})

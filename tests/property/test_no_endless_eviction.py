@@ -65,7 +65,7 @@ def converges(objects: list[Any], policy: Policy) -> None:
     while world.now < CYCLES:
         world.pass_time()
         makes_way = {job.key: job.overrun.after for job in world.state.overrun_jobs() if job.overrun is not None}
-        plan = decide(world.state, policy, BEGIN + world.now * SECOND, reasons=False)
+        plan = decide(world.state, policy, BEGIN + world.now * SECOND)
         world.carry_out(plan)
         for eviction in plan.evictions:
             note(f"{world.now}: {eviction.for_} evicts {eviction.pod} ({eviction.action}: {eviction.reason})")

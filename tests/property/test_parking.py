@@ -14,7 +14,7 @@ from fairway.api.kinds import ApiObject, key
 from fairway.api.pods import Pod
 from fairway.api.policy import Policy
 from fairway.drive.change import bound
-from fairway.scheduler.decide import decide
+from fairway.scheduler.decide import decide_and_explain
 from fairway.scheduler.framework import candidates
 from fairway.scheduler.framework.plugin_set import Registry
 from fairway.scheduler.plugins import BUILT_IN
@@ -66,7 +66,7 @@ class World:
                     chosen = data.draw(st.sampled_from(nodes))
                     self.upsert(make.node(chosen.metadata.name, cpu=data.draw(st.integers(1, 9))))
             case "carry out":
-                for binding in decide(self.state, policy, make.NOW).bindings:
+                for binding in decide_and_explain(self.state, policy, make.NOW).bindings:
                     thing = self.objects[next(name for name, pod in self.objects.items() if _is(pod, binding.pod))]
                     assert isinstance(thing, Pod)
                     self.upsert(bound(thing, binding.node, make.NOW, {}))
@@ -83,10 +83,12 @@ def test_a_plan_is_that_of_a_cycle_that_looks_at_everything(
 ) -> None:
     world = World(objects)
     for _ in range(data.draw(st.integers(1, 5))):
-        found = decide(world.state, policy, make.NOW).document()
+        found = decide_and_explain(world.state, policy, make.NOW).document()
         fresh = ClusterState()
         fresh.upsert(world.objects.values())
-        assert found == decide(fresh, policy, make.NOW).document()  # has parked nothing, and looks at all of them
+        assert (
+            found == decide_and_explain(fresh, policy, make.NOW).document()
+        )  # has parked nothing, and looks at all of them
         world.happen(policy, data)
 
 
@@ -110,10 +112,10 @@ def test_each_event_of_the_table_helps(what: str) -> None:
     )
     policy = make_policy()
     for _ in range(2):
-        assert reasons(decide(state, policy, make.NOW)) == {"p": "InsufficientResources"}
+        assert reasons(decide_and_explain(state, policy, make.NOW)) == {"p": "InsufficientResources"}
     for event in HELP[what]:
         state.apply(event)
-    assert [binding.pod for binding in decide(state, policy, make.NOW).bindings] == ["default/p"]
+    assert [binding.pod for binding in decide_and_explain(state, policy, make.NOW).bindings] == ["default/p"]
 
 
 def test_a_pod_that_keeps_off_others_is_helped_on_nodes_where_nothing_changed() -> None:
@@ -126,9 +128,9 @@ def test_a_pod_that_keeps_off_others_is_helped_on_nodes_where_nothing_changed() 
         make.pod("p", cpu=4, spec=make.anti_affinity("zone", app="web")),
     )
     policy = make_policy()
-    assert reasons(decide(state, policy, make.NOW)) == {"p": "PredicateFailed"}
+    assert reasons(decide_and_explain(state, policy, make.NOW)) == {"p": "PredicateFailed"}
     state.apply(Deleted(web))
-    assert [binding.node for binding in decide(state, policy, make.NOW).bindings] == ["m"]
+    assert [binding.node for binding in decide_and_explain(state, policy, make.NOW).bindings] == ["m"]
 
 
 class Orders:
@@ -160,11 +162,11 @@ def test_plans_are_those_without_parking_under_external_plugins_that_order_and_r
     policy = make_policy(actions=actions, registry=ORDERED, orders={})
     world = World(objects)
     for _ in range(data.draw(st.integers(1, 4))):
-        found = decide(world.state, policy, make.NOW, registry=ORDERED).document()
+        found = decide_and_explain(world.state, policy, make.NOW, registry=ORDERED).document()
         fresh = ClusterState()
         fresh.upsert(world.objects.values())
         with patch.object(candidates, "_may_park", return_value=False):
-            assert found == decide(fresh, policy, make.NOW, registry=ORDERED).document()
+            assert found == decide_and_explain(fresh, policy, make.NOW, registry=ORDERED).document()
         world.happen(make_policy(), data)
 
 
@@ -176,10 +178,10 @@ def test_what_is_parked_is_not_looked_at(started: bool, external: bool) -> None:
     waiting = make.pod("p", cpu=9, **({"group": "g"} if started else {}))
     state = state_of(make.node("n", cpu=4), make.node("m", cpu=4), *group, waiting)
     policy = make_policy(registry=registry, orders={}) if external else make_policy(registry=registry)
-    decide(state, policy, make.NOW, registry=registry)
+    decide_and_explain(state, policy, make.NOW, registry=registry)
     state.upsert([make.pod("small", cpu=1)])
     with patch.object(candidates, "has_capacity", side_effect=candidates.has_capacity) as looked:
-        plan = decide(state, policy, make.NOW, registry=registry)
+        plan = decide_and_explain(state, policy, make.NOW, registry=registry)
     assert [run.shape.vector[0] for (_, template), _ in looked.call_args_list for run in template.runs] == [(0, 1000)]
     assert [binding.pod for binding in plan.bindings] == ["default/small"]
     assert list(reasons(plan).values()) == ["InsufficientResources" if started else "NeverFits"]

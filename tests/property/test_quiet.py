@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from fairway.api.policy import Policy
 from fairway.clock import SECOND, parse_rfc3339
-from fairway.scheduler.decide import decide, quiet_plan
+from fairway.scheduler.decide import decide, decide_and_explain, quiet_plan
 from fairway.scheduler.plan import Plan
 from support.clusters import clusters, policies
 from support.contended import contended
@@ -50,8 +50,8 @@ def compare(objects: list[Any], policy: Policy, runs: dict[str, int] | None = No
         event(
             "decided in full" if quiet is None else "told while reserved" if quiet.reservations else "told at a glance"
         )
-        short = decide(world.state, policy, now, reasons=False)
-        plan = decide(world.state, policy, now)
+        short = decide(world.state, policy, now)
+        plan = decide_and_explain(world.state, policy, now)
         assert deeds(short) == deeds(plan)
         assert plan.recheck_at == min({short.recheck_at or NEVER, *when(plan, now)} - {NEVER}, default=None)
         if quiet is not None:

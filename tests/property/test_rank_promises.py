@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fairway.api.kinds import ApiObject
 from fairway.api.policy import Policy, parse_policy
-from fairway.scheduler.plan import Plan
+from fairway.scheduler.plan import ExplainedPlan
 from fairway.scheduler.plugins.installed import default_registry
 from fairway.scheduler.topology.ranks import arrange
 from fairway.scheduler.topology.ranks import changes as changes_of_paths
@@ -102,7 +102,7 @@ def cases(draw: st.DrawFn) -> Case:
     return Case(nodes, domains, groups, members, others)
 
 
-def rest(plan: Plan) -> Any:
+def rest(plan: ExplainedPlan) -> Any:
     """All that a plan says, but for which of a job's equal pods is on which node."""
     said = plan.document()
     said["bindings"] = [{**binding, "node": ""} for binding in said["bindings"]]

@@ -16,8 +16,8 @@ from fairway.api.pods import Pod
 from fairway.api.policy import Policy
 from fairway.api.scheduling import Queue
 from fairway.resources.quantity import parse_amount
-from fairway.scheduler.decide import decide
-from fairway.scheduler.plan import Pending, Plan
+from fairway.scheduler.decide import decide_and_explain
+from fairway.scheduler.plan import ExplainedPlan, Pending
 from support import objects as make
 from support.clusters import clusters, policies
 from support.contended import contended, evicting_policies
@@ -36,7 +36,7 @@ modest = settings(
 class Cluster:
     """What a sentence is held against: the objects, and what the plan says of queues."""
 
-    def __init__(self, objects: list[ApiObject], plan: Plan) -> None:
+    def __init__(self, objects: list[ApiObject], plan: ExplainedPlan) -> None:
         self.nodes = sum(isinstance(thing, Node) for thing in objects)
         self.pods = [thing for thing in objects if isinstance(thing, Pod)]
         self.capability = {q.metadata.name: q.spec.capability for q in objects if isinstance(q, Queue)}
@@ -160,7 +160,7 @@ WITHOUT_NUMBERS = (
 NOTES = r"(?:; .*)?"
 
 
-def check(objects: list[ApiObject], made: Plan) -> None:
+def check(objects: list[ApiObject], made: ExplainedPlan) -> None:
     cluster = Cluster(objects, made)
     for row in made.pending:
         for sentence, holds in SENTENCES.items():
@@ -176,19 +176,19 @@ def check(objects: list[ApiObject], made: Plan) -> None:
 @modest
 @given(clusters(), policies())
 def test_what_is_said_of_jobs_that_wait_is_true(objects: list[ApiObject], policy: Policy) -> None:
-    check(objects, decide(state_of(objects), policy, make.NOW))
+    check(objects, decide_and_explain(state_of(objects), policy, make.NOW))
 
 
 @modest
 @given(contended(), evicting_policies())
 def test_and_where_pods_are_evicted(objects: list[ApiObject], policy: Policy) -> None:
-    check(objects, decide(state_of(objects), policy, make.NOW))
+    check(objects, decide_and_explain(state_of(objects), policy, make.NOW))
 
 
 @modest
 @given(clusters(), policies(actions=("enqueue, reserve, allocate, preempt, reclaim, backfill",)))
 def test_and_with_every_action(objects: list[ApiObject], policy: Policy) -> None:
-    check(objects, decide(state_of(objects), policy, make.NOW))
+    check(objects, decide_and_explain(state_of(objects), policy, make.NOW))
 
 
 def said(*objects: Any, **rest: Any) -> dict[str, str]:

@@ -15,7 +15,7 @@ import pytest
 
 from fairway.api.policy import Policy
 from fairway.drive.recording import plan_text
-from fairway.scheduler.decide import decide
+from fairway.scheduler.decide import decide_and_explain
 from support import objects as make
 from support.contention import acting, reserving, running, waiting, waiting_gang
 from support.engine import bound, flat, state_of
@@ -57,19 +57,19 @@ def test_the_plan_of_twins_is_one(policy):
     plans, garbage = set(), []
     for number in range(TWICE):
         garbage += [object() for _ in range(number * 37)]
-        plans.add(plan_text(decide(state_of(shuffled(crowded(), number)), policy, NOW)))
+        plans.add(plan_text(decide_and_explain(state_of(shuffled(crowded(), number)), policy, NOW)))
     assert len(plans) == 1
 
 
 def test_the_group_comes_first():
-    found = decide(state_of(shuffled(crowded(), 1)), reserving(maxReservedNodes=1), NOW)
+    found = decide_and_explain(state_of(shuffled(crowded(), 1)), reserving(maxReservedNodes=1), NOW)
     assert [(entry.job, entry.job_kind) for entry in found.reservations] == [("a/x", "PodGroup")]
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_allocate_and_the_events_after_it_tell_them_apart_too(seed):
     objects = flat([make.node("n", cpu=4), twins()])
-    found = decide(state_of(shuffled(objects, seed)), acting("enqueue", "allocate", "backfill"), NOW)
+    found = decide_and_explain(state_of(shuffled(objects, seed)), acting("enqueue", "allocate", "backfill"), NOW)
     assert bound(found) == {"a/x-0": "n"}
 
 
@@ -81,9 +81,10 @@ def test_all_processes_agree(tmp_path):
         "from property.test_same_names import crowded, policies, shuffled\n"
         "from support.engine import state_of\n"
         "from support.objects import NOW\n"
-        "from fairway.scheduler.decide import decide\n"
+        "from fairway.scheduler.decide import decide_and_explain\n"
         "from fairway.drive.recording import plan_text\n"
-        "texts = [plan_text(decide(state_of(shuffled(crowded(), n)), p, NOW)) for n, p in enumerate(policies())]\n"
+        "states = [state_of(shuffled(crowded(), n)) for n, _ in enumerate(policies())]\n"
+        "texts = [plan_text(decide_and_explain(s, p, NOW)) for s, p in zip(states, policies(), strict=True)]\n"
         "print(hashlib.sha256(b''.join(texts)).hexdigest())\n"
     )
     tests = Path(__file__).parents[1]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import HealthCheck, given, settings
 
 from fairway.api.kinds import ApiObject
-from fairway.scheduler.decide import decide
-from fairway.scheduler.plan import Plan
+from fairway.scheduler.decide import decide_and_explain
+from fairway.scheduler.plan import ExplainedPlan
 from fairway.scheduler.reservations.objects import reservation_objects
 from fairway.state.budgets import SCHEDULING_BUDGET
 from fairway.state.cluster import ClusterState, Deleted
@@ -23,7 +23,7 @@ SETTINGS = settings(
 )
 
 
-def said(plan: Plan) -> object:
+def said(plan: ExplainedPlan) -> object:
     return (
         [(binding.pod, binding.node) for binding in plan.bindings],
         [(eviction.pod, eviction.reason) for eviction in plan.evictions],
@@ -41,7 +41,7 @@ def test_ordinary_clusters_do_not_notice_the_budget(objects, policy):
         state.upsert(flat(objects))
     for cycle in range(3):
         now = make.NOW + 50_000 * cycle
-        assert said(decide(limited, policy, now)) == said(decide(plain, policy, now))
+        assert said(decide_and_explain(limited, policy, now)) == said(decide_and_explain(plain, policy, now))
 
 
 @SETTINGS
@@ -51,7 +51,7 @@ def test_a_moment_that_is_decided_again_gives_the_same_plan_under_a_small_budget
     state.upsert(flat(objects))
     for cycle in range(3):
         now = make.NOW + 50_000 * cycle
-        assert said(decide(state, policy, now)) == said(decide(state, policy, now))
+        assert said(decide_and_explain(state, policy, now)) == said(decide_and_explain(state, policy, now))
 
 
 DEVICES = make_policy(
@@ -70,10 +70,10 @@ def test_a_reservation_takes_the_device_of_a_claim_that_was_given_back():
     state = ClusterState(budget=SCHEDULING_BUDGET)
     held = claim("c", exactly(), status=allocated("c", "n1", "g0"))
     state.upsert([*one_gpu_each("n1"), held, claiming("p", claim="c", created=0)])
-    plan = decide(state, DEVICES, make.NOW)
+    plan = decide_and_explain(state, DEVICES, make.NOW)
     assert [(one.pod, one.node) for one in plan.reservations] == [("default/p", "n2")]
     state.upsert([*reservation_objects(plan.reservations).values(), claim("c", exactly())])
-    plan = decide(state, DEVICES, make.NOW + 50_000)
+    plan = decide_and_explain(state, DEVICES, make.NOW + 50_000)
     assert [(binding.pod, binding.node) for binding in plan.bindings] == [("default/p", "n2")]
 
 
@@ -82,14 +82,14 @@ def test_a_reservation_stands_until_its_expressions_are_evaluated():
     objects = [*one_gpu_each("n1"), make.pod("full", cpu=4, node="n2"), claim("c", exactly())]
     objects.append(claiming("p", claim="c", created=0))
     before.upsert(objects)
-    plan = decide(before, DEVICES, make.NOW)
+    plan = decide_and_explain(before, DEVICES, make.NOW)
     assert plan.reservations
     after.upsert(
         [*objects, *reservation_objects(plan.reservations).values()]
     )  # another process, which has evaluated nothing yet
     for cycle in range(20):
-        again = decide(after, DEVICES, make.NOW + 50_000 * cycle)
+        again = decide_and_explain(after, DEVICES, make.NOW + 50_000 * cycle)
         assert (again.released, [one.node for one in again.reservations]) == ((), ["n2"])
     after.apply(Deleted(objects[-3]))
-    bound = (decide(after, DEVICES, make.NOW + 50_000 * cycle).bindings for cycle in range(20, 60))
+    bound = (decide_and_explain(after, DEVICES, make.NOW + 50_000 * cycle).bindings for cycle in range(20, 60))
     assert any(bound)

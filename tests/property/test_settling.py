@@ -30,13 +30,13 @@ def settle(objects: list[Any], policy: Policy) -> None:
         world.now = second
         world.pass_time()
         now = BEGIN + second * SECOND
-        plan = decide(world.state, policy, now, reasons=False)
+        plan = decide(world.state, policy, now)
         world.carry_out(plan)
         if plan.evictions or plan.recheck_at == now + 1 or (plan.bindings and evicts):
             event("looked at again")
             continue
-        again = decide(world.state, policy, now + 1, reasons=False)
-        assert again.bindings == []
+        again = decide(world.state, policy, now + 1)
+        assert again.bindings == ()
         assert again.evictions == ()
         held = {(entry.pod, entry.node, entry.state) for entry in plan.reservations}
         assert {(entry.pod, entry.node, entry.state) for entry in again.reservations} == held

@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 
 from fairway.api.kinds import ApiObject
 from fairway.api.policy import Policy
-from fairway.scheduler.decide import decide
+from fairway.scheduler.decide import OpenCycle, decide, decide_and_explain
 from fairway.scheduler.framework import order
 from fairway.scheduler.framework.candidates import QueueVerdicts
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.policy_parts import SpareParts
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.jobs.placing import Placer
+from fairway.scheduler.plan import ExplainedPlan
 from fairway.scheduler.plugins.installed import default_registry
 from fairway.state import snapshot
 from fairway.state.cluster import ClusterState, Deleted, Event, Upserted
@@ -44,24 +45,23 @@ def compare(objects: list[ApiObject], policy: Policy, data: st.DataObject) -> No
         state.upsert(objects)
     plans = []
     for _ in range(4):
-        fresh.freeze_plan()
         for kind in (SpareParts, QueueVerdicts):
             fresh.derived._kept.pop(kind, None)
         reasons = data.draw(st.booleans())
-        plan = decide(kept, policy, make.NOW, reasons=reasons)
+        plan = (decide_and_explain if reasons else decide)(kept, policy, make.NOW)
         with (
             mock.patch.object(order.Order, "_enter_alone", with_keys),
             mock.patch.object(snapshot, "_FEW", -1),
             mock.patch.object(Placer, "_is_lone", return_value=False),
         ):
-            slow = decide(fresh, policy, make.NOW)
-        plans.append((plan, slow, reasons))
+            slow = decide_and_explain(fresh, policy, make.NOW)
+        plans.append((plan, slow))
         thing = data.draw(st.sampled_from(objects))
         event: Event = Deleted(thing) if data.draw(st.booleans()) else Upserted(thing)
         for state in (kept, fresh):
             state.apply(event)
-    for plan, slow, reasons in plans:  # read late: the parts have served others since
-        if reasons:
+    for plan, slow in plans:  # read late: the parts have served others since
+        if isinstance(plan, ExplainedPlan):
             assert plan.document() == slow.document()
         else:
             assert (plan.bindings, plan.evictions, plan.reservations) == (
@@ -102,12 +102,14 @@ def test_another_policy_gets_plugins_of_its_own() -> None:
     assert other.plugins is not one.plugins
 
 
-def test_a_plan_that_is_read_late_asks_its_own_plugins() -> None:
+def test_a_cycle_that_is_over_gives_its_plugins_to_the_next() -> None:
     state, policy = state_of(make.node("n", cpu=1), make.pod("p", cpu=100)), make_policy()
-    plan = decide(state, policy, make.NOW)
-    state.apply(Upserted(make.node("m", cpu=200)))
-    decide(state, policy, make.NOW, reasons=False)
-    assert [pending.job for pending in plan.pending] == ["default/p"]
+    with mock.patch.object(Session, "close", autospec=True, side_effect=Session.close) as closing:
+        decide_and_explain(state, policy, make.NOW)
+        with OpenCycle(state, policy, make.NOW):
+            pass
+        sessions = [call.args[0] for call in closing.call_args_list]
+    assert len({id(session.plugins) for session in sessions}) == 1
 
 
 @some

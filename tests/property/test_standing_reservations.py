@@ -16,7 +16,7 @@ from fairway.api.policy import Policy
 from fairway.api.scheduling import Reservation
 from fairway.clock import SECOND
 from fairway.drive.change import bound
-from fairway.scheduler.decide import decide
+from fairway.scheduler.decide import decide, decide_and_explain
 from fairway.scheduler.framework.reservation_ledger import Reservations
 from fairway.scheduler.plan import Plan
 from fairway.scheduler.reservations.objects import reservation_objects
@@ -144,14 +144,14 @@ def test_a_plan_is_that_of_a_cycle_that_looks_at_all_reservations(
     hub = Hub(objects, policy)
     for _ in range(data.draw(st.integers(2, 6))):
         if data.draw(st.booleans()):
-            decide(hub.state, policy, hub.now, reasons=False)
-        plan = decide(hub.state, policy, hub.now)
+            decide(hub.state, policy, hub.now)
+        plan = decide_and_explain(hub.state, policy, hub.now)
         fresh = ClusterState()
         fresh.upsert(hub.objects.values())
-        slow = decide(fresh, policy, hub.now)
-        quick = decide(hub.state, policy, hub.now, reasons=False)
+        slow = decide_and_explain(fresh, policy, hub.now)
+        quick = decide(hub.state, policy, hub.now)
         assert plan.document() == slow.document()
-        without = decide(fresh, policy, hub.now, reasons=False)
+        without = decide(fresh, policy, hub.now)
         for one, other in ((quick, without),):
             assert (one.bindings, one.reservations, one.released) == (
                 other.bindings,
@@ -170,7 +170,7 @@ def standing(count: int = 3) -> Hub:
     jobs = [waiting(f"w{number}", cpu=4, created=number) for number in range(count)]
     hub = Hub(flat([nodes, jobs]), reserving(reservedNodePercent=100))
     for _ in range(3):
-        hub.carry_out(decide(hub.state, hub.policy, hub.now))
+        hub.carry_out(decide_and_explain(hub.state, hub.policy, hub.now))
     return hub
 
 
@@ -184,7 +184,7 @@ def read(hub: Hub) -> list[str]:
         return original(self, job)
 
     with patch.object(Reservations, "_read_job", noted):
-        decide(hub.state, hub.policy, hub.now)
+        decide_and_explain(hub.state, hub.policy, hub.now)
     return sorted(seen)
 
 
@@ -223,10 +223,10 @@ def test_a_node_elsewhere_takes_it() -> None:
     hub.upsert(make.node("spare", cpu=4, pods=10))
     hub.upsert(running("on-spare", "spare", cpu=2))
     for _ in range(2):
-        hub.carry_out(decide(hub.state, hub.policy, hub.now))
+        hub.carry_out(decide_and_explain(hub.state, hub.policy, hub.now))
     assert read(hub) == []
     hub.delete(running("on-spare", "spare", cpu=2))
-    plan = decide(hub.state, hub.policy, hub.now)
+    plan = decide_and_explain(hub.state, hub.policy, hub.now)
     assert [(binding.pod, binding.node) for binding in plan.bindings] == [("default/w0", "spare")]
     assert [entry.node for entry in plan.released] == ["n0"]
 
@@ -234,19 +234,19 @@ def test_a_node_elsewhere_takes_it() -> None:
 def test_it_ends_when_its_time_is_over() -> None:
     hub = Hub(flat([full("n0", 4), waiting("w0", cpu=4)]), reserving(reservationTimeout=100, reservedNodePercent=100))
     for _ in range(3):
-        hub.carry_out(decide(hub.state, hub.policy, hub.now))
+        hub.carry_out(decide_and_explain(hub.state, hub.policy, hub.now))
     assert read(hub) == []
-    assert decide(hub.state, hub.policy, hub.now).recheck_at == hub.now + 100 * SECOND
+    assert decide_and_explain(hub.state, hub.policy, hub.now).recheck_at == hub.now + 100 * SECOND
     hub.now += 100 * SECOND
-    plan = decide(hub.state, hub.policy, hub.now)
+    plan = decide_and_explain(hub.state, hub.policy, hub.now)
     assert [(entry.node, entry.reason) for entry in plan.released] == [("n0", "not used within 100 s")]
 
 
 def test_a_cycle_without_reasons_leaves_the_planned_start_to_be_found() -> None:
     ends = running("on-n0", "n0", cpu=3, annotations=RUNTIME)
     hub = Hub(flat([make.node("n0", cpu=4, pods=10), ends, waiting("w0", cpu=4)]), reserving(reservedNodePercent=100))
-    hub.carry_out(decide(hub.state, hub.policy, hub.now))
+    hub.carry_out(decide_and_explain(hub.state, hub.policy, hub.now))
     for _ in range(3):
-        decide(hub.state, hub.policy, hub.now, reasons=False)
-    [entry] = decide(hub.state, hub.policy, hub.now).reservations
+        decide(hub.state, hub.policy, hub.now)
+    [entry] = decide_and_explain(hub.state, hub.policy, hub.now).reservations
     assert entry.planned_start is not None

@@ -20,7 +20,7 @@ from fairway.api.scheduling import NetworkTopology, PodGroup
 from fairway.drive.change import Bind
 from fairway.drive.planned_changes import pod_key
 from fairway.drive.store import ObjectStore
-from fairway.scheduler.plan import Binding, Plan
+from fairway.scheduler.plan import Binding, ExplainedPlan
 from fairway.state import invariants
 from fairway.state.cluster import ClusterState, Deleted
 from support import clusters, engine
@@ -341,7 +341,7 @@ class StateHistory(RuleBasedStateMachine):
             self.bind(binding.pod, binding.node)
 
 
-def text(plan: Plan) -> str:
+def text(plan: ExplainedPlan) -> str:
     return json.dumps(plan.document(), indent=1)
 
 

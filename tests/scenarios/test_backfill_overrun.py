@@ -228,4 +228,4 @@ def test_a_cycle_ends_where_a_ready_job_waits_for_its_own_overdue_pod(mode: str)
     for second in range(3):
         found = cycle(state, policy, DAY + second)
         state.upsert(reservation_objects(found.reservations, found.overruns).values())
-        assert (found.bindings, evicted(found)) == ([], [])
+        assert (found.bindings, evicted(found)) == ((), [])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairway.scheduler.decide import decide
+from fairway.scheduler.decide import decide_and_explain
 from support import objects as make
 from support.cli import run_plan
 from support.engine import bound, decided, plan, policy, reasons, state_of, waiting
@@ -88,7 +88,7 @@ def test_a_giant_request_fits_nowhere_and_breaks_no_sum(cpu):
 def test_a_gang_of_giants_is_refused_in_plain_words():
     queue = make.queue("q", capability={"cpu": 4})
     state = state_of(make.node("n1", cpu=4), queue, make.gang("g", members=8200, queue="q", cpu="9e15"))
-    assert reasons(decide(state, policy(), make.NOW)) == {"g": "NotEnqueued"}
+    assert reasons(decide_and_explain(state, policy(), make.NOW)) == {"g": "NotEnqueued"}
 
 
 def test_a_request_that_no_number_can_hold_is_an_error(tmp_path):
@@ -155,8 +155,8 @@ def test_a_minimum_above_what_a_gang_has_and_one_that_no_number_holds(tmp_path):
 
 def test_nothing_at_all():
     made = plan()
-    assert made.bindings == []
-    assert made.pending == []
+    assert made.bindings == ()
+    assert made.pending == ()
     assert [queue.name for queue in made.queues] == ["default"]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fairway.fleet import FleetState, place
-from fairway.scheduler.plan import Plan
+from fairway.scheduler.plan import ExplainedPlan
 from support.bombs import BOMBS, doubled, mapped, nested_all, shared
 from support.cli import invoke, write
 from support.devices import DRIVER, device_node, published, resource_slice
@@ -34,7 +34,7 @@ def claimed(name: str, *expressions: str, namespace: str = "default") -> list[An
     ]
 
 
-def plan(*objects: Any) -> Plan:
+def plan(*objects: Any) -> ExplainedPlan:
     return decided(state_of(NODE, *objects), POLICY)
 
 

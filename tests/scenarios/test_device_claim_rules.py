@@ -8,7 +8,7 @@ import pytest
 
 from fairway.api.kinds import ApiObject
 from fairway.devices.track.ledger import check_ledger, device_ledger
-from fairway.scheduler.plan import Plan
+from fairway.scheduler.plan import ExplainedPlan, Plan
 from fairway.state.cluster import Deleted, Upserted
 from support.claims import allocated, claim, claiming, device_class, exactly, gpu, template
 from support.devices import DRIVER, asking, device_node, kind_class, resource_slice, standings
@@ -20,7 +20,7 @@ POLICY = make_policy(devices={})
 ROOTS = f"{DRIVER}/roots"
 
 
-def plan(*objects: Any) -> Plan:
+def plan(*objects: Any) -> ExplainedPlan:
     state = state_of(device_class(), *objects)
     found = decided(state, POLICY)
     check_ledger(state)

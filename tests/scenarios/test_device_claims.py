@@ -14,7 +14,7 @@ from fairway.api.kinds import ApiObject
 from fairway.api.meta import OwnerReference
 from fairway.api.pods import PodClaimStatus
 from fairway.devices.track.ledger import device_ledger
-from fairway.scheduler.plan import Plan
+from fairway.scheduler.plan import ExplainedPlan, Plan
 from fairway.state.cluster import Deleted, Upserted
 from support.claims import allocated, claim, claiming, device_class, exactly, gpu, template
 from support.contention import acting
@@ -37,7 +37,7 @@ from support.objects import group, made, pod, queue
 POLICY = make_policy(devices={})
 
 
-def plan(*objects: Any) -> Plan:
+def plan(*objects: Any) -> ExplainedPlan:
     return decided(state_of(device_class(), *objects), POLICY)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fairway.api.policy import Policy
-from fairway.scheduler.plan import Plan
+from fairway.scheduler.plan import ExplainedPlan, Plan
 from fairway.state.cluster import Deleted, Upserted
 from support.devices import (
     DRIVER,
@@ -36,7 +36,7 @@ def policy(**arguments: Any) -> Policy:
     return make_policy(**{"devices": {}, **arguments})
 
 
-def plan(*objects: Any, policy_: Policy | None = None) -> Plan:
+def plan(*objects: Any, policy_: Policy | None = None) -> ExplainedPlan:
     return decided(state_of(*objects), policy_ or policy())
 
 
@@ -47,7 +47,7 @@ def given(plan: Plan) -> dict[str, list[tuple[str, str, float]]]:
     }
 
 
-def classes(plan: Plan) -> dict[str, tuple[float, float]]:
+def classes(plan: ExplainedPlan) -> dict[str, tuple[float, float]]:
     return {found.name: (found.allocatable, found.requested) for found in plan.resource_classes}
 
 

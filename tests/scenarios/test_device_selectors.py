@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from fairway.api.kinds import ApiObject
-from fairway.scheduler.plan import Plan
+from fairway.scheduler.plan import ExplainedPlan, Plan
 from support.claims import claim, claiming, device_class, exactly
 from support.devices import DRIVER, device_node, published, resource_slice
 from support.engine import decided, reasons, state_of, waiting
@@ -39,7 +39,7 @@ OWN = f'device.attributes["{DRIVER}"]'
 CAPACITY = f'device.capacity["{DRIVER}"]'
 
 
-def chosen(text: str, *more: str, others: Sequence[ApiObject] = ()) -> Plan:
+def chosen(text: str, *more: str, others: Sequence[ApiObject] = ()) -> ExplainedPlan:
     devices = [device_node("n1"), resource_slice("s1", "n1", A, B, C)]
     found = claim("c", exactly(selectors=[text, *more]))
     spare = claim("d", exactly(selectors=[f'{OWN}.model == "spare"']))

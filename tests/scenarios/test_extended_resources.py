@@ -18,7 +18,7 @@ from fairway.drive.change import MakeClassClaim
 from fairway.drive.claims import is_made_for, released
 from fairway.drive.planned_changes import changes_of
 from fairway.drive.store import ObjectStore
-from fairway.scheduler.plan import Plan
+from fairway.scheduler.plan import ExplainedPlan, Plan
 from fairway.state.cluster import ClusterState, Deleted, Upserted
 from support.claims import gpu
 from support.devices import DRIVER, asking, device_node, held, kind_class, resource_slice, standings
@@ -39,7 +39,7 @@ def serving(name: str = "gpu", resource: str | None = GPU, created: int = 0, exp
     )
 
 
-def plan(*objects: Any) -> Plan:
+def plan(*objects: Any) -> ExplainedPlan:
     return decided(state_of(*objects), POLICY)
 
 
@@ -134,7 +134,7 @@ def special(changes: list[Any]) -> MakeClassClaim:
     return found
 
 
-def carried_out(*objects: Any) -> tuple[ObjectStore, list[Any], Plan]:
+def carried_out(*objects: Any) -> tuple[ObjectStore, list[Any], ExplainedPlan]:
     state, store = state_of(*objects), ObjectStore()
     for thing in (one for part in objects for one in (part if isinstance(part, list) else [part])):
         store.seen(thing)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fairway.api.kinds import ApiObject
 from fairway.api.policy import Policy
 from fairway.devices.track.ledger import check_ledger
-from fairway.scheduler.plan import Plan
+from fairway.scheduler.plan import ExplainedPlan, Plan
 from fairway.state.cluster import ClusterState, Deleted, Upserted
 from support.devices import asking, device_node, held, kind_class, published, resource_slice, standings
 from support.effort import examples
@@ -51,7 +51,7 @@ def granted(plan: Plan) -> dict[str, tuple[str, list[str]]]:
     return {b.pod.removeprefix("default/"): (b.node, [d.device for d in b.devices]) for b in plan.bindings}
 
 
-def plan(*objects: Any, policy: Policy = POLICY) -> Plan:
+def plan(*objects: Any, policy: Policy = POLICY) -> ExplainedPlan:
     state = state_of(*objects)
     found = decided(state, policy)
     check_ledger(state)

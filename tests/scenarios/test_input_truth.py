@@ -8,7 +8,7 @@ import pytest
 from fairway.api.manifests import load, parse_object
 from fairway.api.templates import OF_PODS
 from fairway.errors import ManifestError
-from fairway.scheduler.decide import decide
+from fairway.scheduler.decide import decide_and_explain
 from fairway.state import annotations as names
 from fairway.state.cluster import Deleted, Upserted
 from support import engine
@@ -124,12 +124,12 @@ def test_what_no_part_of_the_policy_reads_is_a_warning(name, without, having):
 def test_a_warning_ends_with_the_objects_that_it_is_about():
     stating, policy = pod("p", cpu=1, annotations={"sla-waiting-time": "1h"}), engine.policy()
     state = state_of(node("n", cpu=4), stating)
-    assert any("sla-waiting-time" in text for text in decide(state, policy, NOW).warnings)
+    assert any("sla-waiting-time" in text for text in decide_and_explain(state, policy, NOW).warnings)
     state.apply(Upserted(pod("p", cpu=1)))
-    assert not any("sla-waiting-time" in text for text in decide(state, policy, NOW).warnings)
+    assert not any("sla-waiting-time" in text for text in decide_and_explain(state, policy, NOW).warnings)
     state.apply(Upserted(stating))
     state.apply(Deleted(stating))
-    assert not any("sla-waiting-time" in text for text in decide(state, policy, NOW).warnings)
+    assert not any("sla-waiting-time" in text for text in decide_and_explain(state, policy, NOW).warnings)
 
 
 @pytest.mark.parametrize("name", ["sla-waiting-time", "fairway.dev/starving-after"])

@@ -8,8 +8,8 @@ import pytest
 
 from fairway.api.kinds import ApiObject
 from fairway.api.policy import Policy, parse_policy
-from fairway.scheduler.decide import decide
-from fairway.scheduler.plan import Plan
+from fairway.scheduler.decide import decide, decide_and_explain
+from fairway.scheduler.plan import ExplainedPlan, Plan
 from fairway.scheduler.plugins.installed import default_registry
 from fairway.state.cluster import Deleted
 from support import engine
@@ -238,7 +238,7 @@ def test_only_equal_pods_change_places() -> None:
 def test_pods_with_devices_stay_where_their_devices_are() -> None:
     nodes = [device_node(f"n{i}", gpu(f"gpu-{i}", 2)) for i in range(3)]
 
-    def found(label: str) -> Plan:
+    def found(label: str) -> ExplainedPlan:
         pods = [asking(f"w-{i}", group="w", classes={"any": 1}, labels={label: str(5 - i)}) for i in range(6)]
         job = [kind_class("any", "nvidia-gpu"), group("w", minimum=6), *pods]
         return plan(nodes, job, policy=engine.policy(devices={}))
@@ -261,5 +261,5 @@ def test_an_index_that_changes_is_read_again() -> None:
 
 def test_cycles_without_reasons_bind_the_same() -> None:
     state = engine.state_of(racks(2, 2, gpus=2), gang(8))
-    told = bound(decide(state, LEVELS, NOW))
-    assert bound(decide(state, LEVELS, NOW, reasons=False)) == told
+    told = bound(decide_and_explain(state, LEVELS, NOW))
+    assert bound(decide(state, LEVELS, NOW)) == told

@@ -355,10 +355,10 @@ def test_at_that_moment_it_starves():
     state = state_of(full(), waiting("a", cpu=4, created=DAY - 30))
     again = cycle(state, policy).recheck_at
     assert again is not None
-    from fairway.scheduler.decide import decide
+    from fairway.scheduler.decide import decide_and_explain
 
-    assert reservations(decide(state, policy, again - 1)) == {}
-    assert reservations(decide(state, policy, again)) == {"a": ("n1", "reserved")}
+    assert reservations(decide_and_explain(state, policy, again - 1)) == {}
+    assert reservations(decide_and_explain(state, policy, again)) == {"a": ("n1", "reserved")}
 
 
 def test_the_plan_says_when_a_reservation_times_out():

@@ -5,7 +5,7 @@ import pytest
 from fairway.api.policy import parse_policy
 from fairway.clock import SECOND
 from fairway.errors import PolicyError
-from fairway.scheduler.decide import decide
+from fairway.scheduler.decide import decide_and_explain
 from fairway.scheduler.plugins.installed import default_registry
 from support.engine import bound, plan, state_of
 from support.objects import BEGIN, gang, group, node
@@ -75,4 +75,4 @@ def test_enqueue_admits_a_job_whose_time_has_come_however_large_it_is():
 
 
 def decide_at(seconds, *objects):
-    return decide(state_of(*objects), read(), BEGIN + seconds * SECOND)
+    return decide_and_explain(state_of(*objects), read(), BEGIN + seconds * SECOND)

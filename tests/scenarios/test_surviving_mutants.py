@@ -1,7 +1,7 @@
 """Rules that the other tests let a mistake pass in: each of these fails if its rule is turned off."""
 
 from fairway.clock import SECOND
-from fairway.scheduler.decide import decide
+from fairway.scheduler.decide import decide_and_explain
 from support import objects as make
 from support.engine import bound, plan, policy, state_of, waiting
 
@@ -55,7 +55,7 @@ def test_a_gang_that_lost_part_of_its_minimum_waits_since_it_was_last_whole():
     reserving = policy(actions="enqueue, reserve, allocate, backfill")
     threshold = 172_800
     for since, starving in ((threshold, False), (threshold + 1, True)):
-        found = decide(lost_part(1000), reserving, make.BEGIN + (1000 + since) * SECOND)
+        found = decide_and_explain(lost_part(1000), reserving, make.BEGIN + (1000 + since) * SECOND)
         assert waiting(found)["g"].starving is starving, since
         assert waiting(found)["g"].ready == 1
         assert [entry.node for entry in found.reservations] == (["m"] if starving else [])

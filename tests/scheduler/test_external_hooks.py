@@ -8,12 +8,12 @@ import pytest
 from fairway.api.arguments import BackfillArguments
 from fairway.clock import SECOND
 from fairway.scheduler.backfill.planned_starts import Hardness
-from fairway.scheduler.decide import decide
+from fairway.scheduler.decide import decide_and_explain
 from fairway.scheduler.framework.hooks import EntitledBy, OrderedBy
 from fairway.scheduler.framework.plugin_set import Registry
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.paranoid import check
-from fairway.scheduler.plan import Plan
+from fairway.scheduler.plan import ExplainedPlan
 from fairway.scheduler.plugins import BUILT_IN
 from fairway.scheduler.verdict import Reason, Verdict
 from support import objects as make
@@ -36,12 +36,14 @@ def registry_with(**hooks: Any) -> Registry:
     return Registry(BUILT_IN, [plugin])
 
 
-def run(*objects: Any, hooks: dict[str, Any], actions: Any = "enqueue, allocate, preempt", more: str = "gang") -> Plan:
+def run(
+    *objects: Any, hooks: dict[str, Any], actions: Any = "enqueue, allocate, preempt", more: str = "gang"
+) -> ExplainedPlan:
     registry = registry_with(**hooks)
     chosen = policy(actions=actions, plugins=(*BARE, more), odd={}, registry=registry)
     state, now = state_of(*objects), make.BEGIN + DAY * SECOND
     check(state, chosen, now, registry=registry)
-    return decide(state, chosen, now, registry=registry)
+    return decide_and_explain(state, chosen, now, registry=registry)
 
 
 def test_it_says_what_queues_deserve():

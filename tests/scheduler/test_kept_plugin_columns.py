@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from fairway.api.hooks import COLUMN_HOOKS
 from fairway.errors import InvariantError
-from fairway.scheduler.decide import decide
+from fairway.scheduler.decide import decide_and_explain
 from fairway.scheduler.framework.plugin_set import Registry
 from fairway.scheduler.paranoid import check
 from fairway.scheduler.placement.node_view import Check, KeptColumns
@@ -39,7 +39,7 @@ class World:
         return hook
 
     def cycle(self):
-        plan = decide(self.state, self.policy, NOW, registry=self.registry)
+        plan = decide_and_explain(self.state, self.policy, NOW, registry=self.registry)
         return plan.document()
 
     def check(self):

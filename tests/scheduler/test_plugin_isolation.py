@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from fairway.scheduler.decide import decide
+from fairway.scheduler.decide import decide_and_explain
 from fairway.scheduler.framework.external_plugins import Stopwatch, shown
 from fairway.scheduler.framework.hooks import Check
 from fairway.scheduler.framework.plugin_set import Registry
-from fairway.scheduler.plan import Plan
+from fairway.scheduler.plan import ExplainedPlan
 from fairway.scheduler.plugins import BUILT_IN
 from fairway.scheduler.verdict import YES
 from support import objects as make
@@ -34,7 +34,7 @@ def made(calls: dict[str, Any], **attributes: Any) -> type[Any]:
     return type("Odd", (), {"name": "odd", "__init__": lambda self, arguments: None, **methods, **attributes})
 
 
-def run(*objects: Any, actions: str = "enqueue, allocate, preempt, backfill", **calls: Any) -> Plan:
+def run(*objects: Any, actions: str = "enqueue, allocate, preempt, backfill", **calls: Any) -> ExplainedPlan:
     registry = Registry(BUILT_IN, [made(calls)])
     return plan(*objects, registry=registry, policy=policy(actions=actions, odd={}, registry=registry))
 
@@ -228,7 +228,7 @@ class FakeClock:
         return self.now
 
 
-def cycles(hook: str, answer: Any, *, takes: int, count: int = 6) -> tuple[list[Plan], list[int]]:
+def cycles(hook: str, answer: Any, *, takes: int, count: int = 6) -> tuple[list[ExplainedPlan], list[int]]:
     """Plans of several cycles, and how often the hook was asked in each."""
     clock, asked = FakeClock(), [0]
 
@@ -243,7 +243,9 @@ def cycles(hook: str, answer: Any, *, takes: int, count: int = 6) -> tuple[list[
     for _ in range(count):
         asked[0] = 0
         plans.append(
-            decide(state_of([make.node("n1", cpu=2), make.pod("p", cpu=1)]), with_policy, make.NOW, registry=registry)
+            decide_and_explain(
+                state_of([make.node("n1", cpu=2), make.pod("p", cpu=1)]), with_policy, make.NOW, registry=registry
+            )
         )
         plans[-1].document()
         calls.append(asked[0])

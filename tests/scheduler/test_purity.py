@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from fairway.scheduler.decide import decide
+from fairway.scheduler.decide import decide_and_explain
 from support import objects as make
 from support.cli import run_plan
 from support.engine import policy, state_of
@@ -16,7 +16,7 @@ def test_a_cycle_does_not_touch_the_garbage_collector(enabled, monkeypatch):
     for name in ("enable", "disable", "freeze", "unfreeze", "collect", "set_threshold"):
         monkeypatch.setattr(gc, name, lambda *_, name=name: touched.append(name))
     monkeypatch.setattr(gc, "isenabled", lambda: enabled)
-    decide(state_of(make.node("n", cpu=2), make.pods("p", 3, cpu=1)), policy(), make.NOW)
+    decide_and_explain(state_of(make.node("n", cpu=2), make.pods("p", 3, cpu=1)), policy(), make.NOW)
     assert touched == []
 
 

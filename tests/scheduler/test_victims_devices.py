@@ -79,7 +79,7 @@ def full(draw: st.DrawFn) -> list[ApiObject]:
     first: list[ApiObject] = []
     for i in range(draw(st.integers(2, 9))):
         first += draw(pods(f"r{i}", i, above=0, groups=fixed))
-    begun = decide(state_of(fixed, first), policy(devices={}), BEGIN + DAY * SECOND, reasons=False)
+    begun = decide(state_of(fixed, first), policy(devices={}), BEGIN + DAY * SECOND)
     placed = {binding.pod: binding for binding in begun.bindings}
     there = [_running(pod, placed.get(f"{pod.metadata.namespace}/{pod.metadata.name}")) for pod in first]
     for i in range(draw(st.integers(1, 3))):
@@ -116,7 +116,7 @@ def placed_without(objects: list[Any], claimant: str, gone: set[str], count: int
         or (not thing.spec.node_name and job_of(thing) == claimant)
     ]
     plugins = ("priority", "gang", "predicates", "nodeorder", "devices")
-    plan = decide(state_of(left), policy(actions="allocate", plugins=plugins), BEGIN + DAY * SECOND, reasons=False)
+    plan = decide(state_of(left), policy(actions="allocate", plugins=plugins), BEGIN + DAY * SECOND)
     return sum(binding.job == claimant for binding in plan.bindings) >= count
 
 
@@ -134,7 +134,7 @@ def job_of(pod: Any) -> str:
 def test_where_devices_are_short_the_claimant_is_served_and_no_victim_can_be_spared(objects, policy):
     """The fewest: with all victims gone all that is nominated is placed, and with any unit of them back it is not."""
     state, now = state_of(objects), BEGIN + DAY * SECOND
-    plan = decide(state, policy, now, reasons=False)
+    plan = decide(state, policy, now)
     claimants = {eviction.for_ for eviction in plan.evictions}
     assume(len(claimants) == 1 and not plan.placed)
     check(state, policy, now)
@@ -170,7 +170,7 @@ def fit_there(objects: list[Any], places: dict[str, str], gone: set[str]) -> boo
             selector = {make.HOST: places[key_of(thing)]}
             left.append(replace(thing, spec=replace(thing.spec, node_selector=selector, priority=100 - turn)))
     placing = policy(actions="allocate", plugins=("priority", "predicates", "nodeorder", "devices"))
-    return len(decide(state_of(left), placing, BEGIN + DAY * SECOND, reasons=False).bindings) == len(places)
+    return len(decide(state_of(left), placing, BEGIN + DAY * SECOND).bindings) == len(places)
 
 
 @pytest.mark.skipif(not LONG, reason="takes minutes; FAIRWAY_LONG=1 runs it")

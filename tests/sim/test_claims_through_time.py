@@ -15,7 +15,7 @@ from fairway.clock import SECOND
 from fairway.devices.track.ledger import device_ledger
 from fairway.drive.recording import Recorder, plan_digest
 from fairway.resources.quantity import parse_quantity
-from fairway.scheduler.decide import decide
+from fairway.scheduler.decide import decide_and_explain
 from fairway.scheduler.plugins.installed import default_registry
 from fairway.sim.run import RunOptions, Simulation
 from fairway.sim.scenario import parse_scenario
@@ -264,7 +264,7 @@ def test_a_recorded_run_is_decided_the_same_again(tmp_path: Path) -> None:
     assert played.simulation.scheduler.cycles > 4
     for number in range(played.simulation.scheduler.cycles):
         logged = read_cycle(tmp_path / "log", number)
-        plan = decide(logged.state, policy, logged.now)
+        plan = decide_and_explain(logged.state, policy, logged.now)
         assert plan_digest(plan) == logged.digest
 
 

@@ -10,7 +10,7 @@ from fairway.api.policy import default_policy, parse_policy
 from fairway.app.recordings import read_cycle, read_recorded_policy, recording_to
 from fairway.drive.recording import plan_digest
 from fairway.errors import InputError
-from fairway.scheduler.decide import decide
+from fairway.scheduler.decide import decide_and_explain
 from fairway.scheduler.plugins.installed import default_registry
 from fairway.sim.run import RunOptions, Simulation
 from fairway.sim.scenario import parse_scenario
@@ -43,7 +43,7 @@ def test_every_cycle_is_decided_the_same_again(tmp_path: Path) -> None:
     assert cycles > 8
     for number in range(cycles):
         logged = read_cycle(tmp_path, number)
-        plan = decide(logged.state, policy, logged.now)
+        plan = decide_and_explain(logged.state, policy, logged.now)
         assert plan_digest(plan) == logged.digest
 
 
@@ -60,7 +60,7 @@ def test_reservations_are_logged_and_read_back(tmp_path: Path) -> None:
     seen: set[tuple[str, str]] = set()
     for number in range(simulation.scheduler.cycles):
         logged = read_cycle(tmp_path, number)
-        assert plan_digest(decide(logged.state, policy, logged.now)) == logged.digest
+        assert plan_digest(decide_and_explain(logged.state, policy, logged.now)) == logged.digest
         seen.update(logged.state.reservations.objects())
     assert ("default", "pod-pod-4") in seen
 

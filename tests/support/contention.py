@@ -13,9 +13,9 @@ from fairway.api.pods import Pod
 from fairway.api.policy import Policy
 from fairway.api.scheduling import reservation_name
 from fairway.clock import SECOND, to_datetime
-from fairway.scheduler.decide import decide
+from fairway.scheduler.decide import decide_and_explain
 from fairway.scheduler.paranoid import check
-from fairway.scheduler.plan import Plan
+from fairway.scheduler.plan import ExplainedPlan, Plan
 from fairway.state.cluster import ClusterState
 from support import engine
 from support import objects as make
@@ -133,15 +133,15 @@ def budget(
     return make.made("PodDisruptionBudget", name, namespace, spec=spec, status=status)
 
 
-def cycle(state: ClusterState, policy: Policy, at: int = DAY) -> Plan:
+def cycle(state: ClusterState, policy: Policy, at: int = DAY) -> ExplainedPlan:
     """One cycle at a time; after it everything kept must be true. What events broke before it is still broken then."""
     now = BEGIN + at * SECOND
-    plan = decide(state, policy, now)
+    plan = decide_and_explain(state, policy, now)
     check(state, policy, now)
     return plan
 
 
-def plan(*objects: Any, policy: Policy, at: int = DAY) -> Plan:
+def plan(*objects: Any, policy: Policy, at: int = DAY) -> ExplainedPlan:
     return cycle(engine.state_of(*objects), policy, at)
 
 
@@ -163,7 +163,7 @@ def nominations(plan: Plan) -> dict[str, str]:
     return {_short(entry.pod): entry.node for entry in plan.nominations}
 
 
-def notes(found: Plan, job: str) -> str:
+def notes(found: ExplainedPlan, job: str) -> str:
     return engine.waiting(found)[job].message
 
 

@@ -9,10 +9,10 @@ from fairway.api.kinds import ApiObject
 from fairway.api.pods import Pod
 from fairway.api.policy import Policy, parse_policy
 from fairway.drive.change import bound as bound_pod
-from fairway.scheduler.decide import decide
+from fairway.scheduler.decide import decide_and_explain
 from fairway.scheduler.framework.plugin_set import Registry
 from fairway.scheduler.paranoid import check
-from fairway.scheduler.plan import Pending, Plan
+from fairway.scheduler.plan import ExplainedPlan, Pending, Plan
 from fairway.scheduler.plugins.installed import default_registry
 from fairway.state.cluster import ClusterState, Upserted
 from support.objects import NOW
@@ -63,15 +63,15 @@ def state_of(*objects: Any, scheduler_names: Iterable[str] | None = None) -> Clu
     return state
 
 
-def decided(state: ClusterState, with_policy: Policy | None = None, registry: Registry | None = None) -> Plan:
+def decided(state: ClusterState, with_policy: Policy | None = None, registry: Registry | None = None) -> ExplainedPlan:
     """One cycle; after it everything kept must be true. What events broke before it is still broken then."""
     chosen = with_policy or policy(registry=registry)
-    plan = decide(state, chosen, NOW, registry=registry)
+    plan = decide_and_explain(state, chosen, NOW, registry=registry)
     check(state, chosen, NOW, registry=registry)
     return plan
 
 
-def plan(*objects: Any, policy: Policy | None = None, registry: Registry | None = None) -> Plan:
+def plan(*objects: Any, policy: Policy | None = None, registry: Registry | None = None) -> ExplainedPlan:
     return decided(state_of(*objects), policy, registry)
 
 
@@ -84,11 +84,11 @@ def order(plan: Plan) -> list[str]:
     return list(bound(plan))
 
 
-def waiting(plan: Plan) -> dict[str, Pending]:
+def waiting(plan: ExplainedPlan) -> dict[str, Pending]:
     return {_short(pending.job): pending for pending in plan.pending}
 
 
-def reasons(plan: Plan) -> dict[str, str]:
+def reasons(plan: ExplainedPlan) -> dict[str, str]:
     return {job: pending.reason for job, pending in waiting(plan).items()}
 
 

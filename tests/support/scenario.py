@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from fairway.api.policy import Policy
-from fairway.scheduler.plan import Plan
+from fairway.scheduler.plan import ExplainedPlan, Plan
 from support import engine
 from support.engine import Objects
 
-Expectation = Callable[[Plan], None]
+Expectation = Callable[[ExplainedPlan], None]
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def nothing_placed(plan: Plan) -> None:
 def waits(job: str, reason: str, message: str | None = None, **nodes: int) -> Expectation:
     """A job waits for this reason; `message` is a part of its sentence, `nodes` counts causes (blanks as _)."""
 
-    def check(plan: Plan) -> None:
+    def check(plan: ExplainedPlan) -> None:
         pending = engine.waiting(plan)
         assert job in pending, sorted(pending)
         found = pending[job]
@@ -82,5 +82,5 @@ def waits(job: str, reason: str, message: str | None = None, **nodes: int) -> Ex
     return check
 
 
-def nothing_waits(plan: Plan) -> None:
+def nothing_waits(plan: ExplainedPlan) -> None:
     assert engine.reasons(plan) == {}

@@ -13,8 +13,8 @@ from fairway.api.kinds import ApiObject
 from fairway.api.pods import Pod
 from fairway.api.policy import Policy
 from fairway.clock import SECOND, parse_rfc3339, to_datetime
-from fairway.scheduler.decide import decide
-from fairway.scheduler.plan import Plan, Reservation
+from fairway.scheduler.decide import decide, decide_and_explain
+from fairway.scheduler.plan import ExplainedPlan, Plan, Reservation
 from fairway.scheduler.reservations.objects import reservation_objects
 from fairway.state import invariants
 from fairway.state.cluster import ClusterState, Deleted, Upserted
@@ -94,7 +94,7 @@ class Pass:
     """One cycle and what it said."""
 
     now: int
-    plan: Plan
+    plan: ExplainedPlan
 
     @property
     def promised(self) -> dict[str, int]:
@@ -160,7 +160,7 @@ class Stream:
 
     def _decide(self, now: int, runs: Mapping[str, Work]) -> int | None:
         at = BEGIN + now * SECOND
-        plan = decide(self.state, self.policy, at, reasons=self.reasons)
+        plan: Plan = (decide_and_explain if self.reasons else decide)(self.state, self.policy, at)
         self.passes.append(Pass(now, plan))
         self.evicted += [eviction.pod for eviction in plan.evictions]
         self._write_reservations(plan)

@@ -14,7 +14,7 @@ from fairway.api.pods import Pod, PodStatus
 from fairway.api.policy import Policy
 from fairway.api.scheduling import PodGroup
 from fairway.clock import SECOND, to_datetime
-from fairway.scheduler.decide import decide
+from fairway.scheduler.decide import decide, decide_and_explain
 from fairway.scheduler.paranoid import check
 from fairway.scheduler.plan import Plan
 from fairway.scheduler.reservations.objects import reservation_objects
@@ -65,7 +65,7 @@ class World:
         self.now = second
         self.pass_time()
         now = BEGIN + second * SECOND
-        plan = decide(self.state, self.policy, now, reasons=self.reasons)
+        plan: Plan = (decide_and_explain if self.reasons else decide)(self.state, self.policy, now)
         standing = (plan.nominations, plan.reservations)
         acts = bool(plan.bindings or plan.evictions or plan.released or standing != self._standing)
         self._quiet = 0 if acts else self._quiet + 1

@@ -20,7 +20,7 @@ from fairway.app.recordings import recording_to
 from fairway.app.records import without_free_text, written
 from fairway.clock import Micros
 from fairway.drive import Cycle
-from fairway.scheduler.decide import decide
+from fairway.scheduler.decide import OpenCycle
 from fairway.sim.report import OutputFiles
 from fairway.state.cluster import ClusterState, Upserted
 from fairway.state.reader import arrival_order
@@ -56,7 +56,6 @@ def _record_cycle(
     events = [Upserted(thing) for thing in things]
     for event in events:
         state.apply(event)
-    plan = decide(state, policy, now)
-    with recording_to(folder, policy, scheduler_names) as recorder:
+    with recording_to(folder, policy, scheduler_names) as recorder, OpenCycle(state, policy, now) as opened:
         recorder.applied(events)
-        recorder.decided(Cycle(0, now, plan, (), True, 0))
+        recorder.decided(Cycle(0, now, opened.plan, (), 0, opened))

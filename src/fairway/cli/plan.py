@@ -28,7 +28,7 @@ Examples:
 @output_option
 def command(given: GivenCluster, only: tuple[str, ...], paranoid: bool, output: str) -> None:
     """Run one scheduling cycle on manifests and print the plan: bindings, evictions, and why the rest is pending."""
-    from fairway.scheduler.decide import decide
+    from fairway.scheduler.decide import decide_and_explain
 
     policy, moment = given.policy_and_time()
     names = given.own_schedulers()
@@ -43,7 +43,7 @@ def command(given: GivenCluster, only: tuple[str, ...], paranoid: bool, output: 
         from fairway.scheduler.paranoid import check
 
         check(state, policy, moment)
-    plan = decide(state, policy, moment)
+    plan = decide_and_explain(state, policy, moment)
     if paranoid:
         check(state, policy, moment)
     if output == "table":

@@ -9,18 +9,14 @@ import msgspec
 
 from fairway.cli import inputs
 from fairway.cli.output import console, table
-from fairway.scheduler.plan import Binding, Eviction, Pending, Plan
-
-if TYPE_CHECKING:
-    from fairway.api.kinds import ApiObject
-    from fairway.api.policy import Policy
-    from fairway.clock import Micros
-from typing import TYPE_CHECKING
+from fairway.scheduler.plan import Binding, Eviction, ExplainedPlan, Pending, Plan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from fairway.scheduler.plan import Plan
+    from fairway.api.kinds import ApiObject
+    from fairway.api.policy import Policy
+    from fairway.clock import Micros
 
 MOST_ROWS = 40
 """Rows of a list before the rest is only counted."""
@@ -45,7 +41,7 @@ def submission(
     from fairway.api import kinds
     from fairway.api.pods import Pod
     from fairway.errors import InputError
-    from fairway.scheduler.decide import decide
+    from fairway.scheduler.decide import decide_and_explain
     from fairway.state.cluster import ClusterState
     from fairway.state.reader import arrival_order, job_of, key_of
 
@@ -58,10 +54,10 @@ def submission(
     if not pods:
         raise InputError(f"{', '.join(only)}: there is no pod and no workload, expected something to be scheduled")
 
-    def plan_of(objects: list[ApiObject]) -> Plan:
+    def plan_of(objects: list[ApiObject]) -> ExplainedPlan:
         state = ClusterState(scheduler_names)
         state.upsert(arrival_order(objects))
-        return decide(state, policy, now)
+        return decide_and_explain(state, policy, now)
 
     before = plan_of(there)
     after = plan_of([*(thing for thing in there if kinds.key(thing) not in new), *given])

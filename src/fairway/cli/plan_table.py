@@ -10,7 +10,7 @@ from rich.console import Console
 from fairway.cli.amounts import readable
 from fairway.cli.output import amount_text, console, table
 from fairway.devices.model.pools import KIND_PREFIX
-from fairway.scheduler.plan import NamespaceStanding, Pending, Plan, QueueStanding, Reservation
+from fairway.scheduler.plan import ExplainedPlan, NamespaceStanding, Pending, QueueStanding, Reservation
 from fairway.state.device_requests import CLASS_PREFIX
 
 BAR = 12
@@ -23,7 +23,7 @@ MOST_ROWS = 40
 """Rows of a table before the rest is only counted."""
 
 
-def print_plan(plan: Plan) -> None:
+def print_plan(plan: ExplainedPlan) -> None:
     out = console()
     _print_bindings(out, plan)
     _print_changes(out, plan)
@@ -35,7 +35,7 @@ def print_shares(queues: Sequence[QueueStanding], namespaces: Sequence[Namespace
     _print_shares(console(), queues, namespaces)
 
 
-def _print_bindings(out: Console, plan: Plan) -> None:
+def _print_bindings(out: Console, plan: ExplainedPlan) -> None:
     if not plan.bindings:
         out.print("Nothing to place.\n" if not plan.pending else "Nothing can be placed now.\n")
         return
@@ -50,7 +50,7 @@ def _print_bindings(out: Console, plan: Plan) -> None:
     _print_rest(out, len(jobs))
 
 
-def _print_changes(out: Console, plan: Plan) -> None:
+def _print_changes(out: Console, plan: ExplainedPlan) -> None:
     if plan.evictions:
         out.print(f"Evicted {_count(len(plan.evictions), 'pod')}")
         rows = table("pod", "node", "for", "why")
@@ -80,7 +80,7 @@ def _planned_start(reservation: Reservation) -> str:
     return (reservation.planned_start or "") + (f" ({', '.join(marks)})" if marks else "")
 
 
-def _print_pending(out: Console, pending: list[Pending]) -> None:
+def _print_pending(out: Console, pending: Sequence[Pending]) -> None:
     if not pending:
         return
     out.print(f"Waiting: {_count(len(pending), 'job')}")
@@ -91,7 +91,7 @@ def _print_pending(out: Console, pending: list[Pending]) -> None:
     _print_rest(out, len(_alike(pending)))
 
 
-def _alike(pending: list[Pending]) -> list[tuple[str, str, str, str]]:
+def _alike(pending: Sequence[Pending]) -> list[tuple[str, str, str, str]]:
     """Neighbours that wait for the same reason, apart from a number in their name, share a row."""
     rows: list[tuple[str, str, str, str]] = []
     alike: list[Pending] = []

@@ -40,10 +40,10 @@ Standings = tuple["Sequence[QueueStanding]", "Sequence[NamespaceStanding]"]
 
 
 def _of_files(given: GivenCluster) -> Standings:
-    from fairway.scheduler.decide import decide
+    from fairway.scheduler.decide import decide_and_explain
 
     policy, moment = given.policy_and_time()
-    plan = decide(inputs.read_state(given.files, given.own_schedulers()), policy, moment)
+    plan = decide_and_explain(inputs.read_state(given.files, given.own_schedulers()), policy, moment)
     return plan.queues, plan.namespaces
 
 

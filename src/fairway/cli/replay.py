@@ -31,15 +31,15 @@ def command(folder: str, number: int, policy_file: str | None, output: str) -> N
 
     from fairway.app.recordings import part_of, read_cycle, read_recorded_policy
     from fairway.drive import plan_digest
-    from fairway.scheduler.decide import decide
+    from fairway.scheduler.decide import decide, decide_and_explain
     from fairway.scheduler.plugins.installed import default_registry
 
     path = part_of(Path(folder), number)
     logged_policy = read_recorded_policy(path, default_registry().catalog)
     policy = logged_policy if policy_file is None else inputs.read_policy(policy_file)
     logged = read_cycle(path, number)
-    plan = decide(logged.state, policy, logged.now)
-    same = plan_digest(plan, reasons=logged.has_reasons) == logged.digest
+    plan = decide_and_explain(logged.state, policy, logged.now)
+    same = plan_digest(plan if logged.has_reasons else decide(logged.state, policy, logged.now)) == logged.digest
     if output == "table":
         from fairway.cli.plan_table import print_plan
 

@@ -22,21 +22,21 @@ from fairway.clock import Micros, format_rfc3339, parse_rfc3339
 from fairway.drive.change import Change
 from fairway.drive.scheduler_loop import Cycle
 from fairway.errors import InputError
-from fairway.scheduler.plan import Plan
+from fairway.scheduler.plan import ExplainedPlan, Plan
 from fairway.state.cluster import ClusterState, Deleted, Event, Upserted
 
 _NAMES = {kind.struct: kind.name for kind in KINDS}
 _STRUCTS = {kind.name: kind.struct for kind in KINDS}
 
 
-def plan_text(plan: Plan) -> bytes:
+def plan_text(plan: ExplainedPlan) -> bytes:
     """The plan as bytes; equal plans have equal bytes."""
     return msgspec.json.encode(plan.document())
 
 
-def plan_digest(plan: Plan, *, reasons: bool = True) -> str:
-    """Digest of a whole plan; without `reasons` of what it does only, for one that was decided without them."""
-    if reasons:
+def plan_digest(plan: Plan) -> str:
+    """Digest of a whole plan: of what it does and, if it was explained, of its reasons."""
+    if isinstance(plan, ExplainedPlan):
         return hashlib.sha256(plan_text(plan)).hexdigest()
     done = (plan.bindings, plan.evictions, plan.reservations, plan.nominations, plan.released, plan.overruns)
     return hashlib.sha256(msgspec.json.encode((*done, plan.recheck_at))).hexdigest()
@@ -59,8 +59,8 @@ class Recorder:
                     self._line({"delete": _NAMES[type(thing)], "object": thing})
 
     def decided(self, cycle: Cycle) -> None:
-        plan = plan_digest(cycle.plan, reasons=cycle.has_reasons)
-        line = {"cycle": cycle.number, "now": format_rfc3339(cycle.now), "plan": plan}
+        plan = cycle.explain() or cycle.plan
+        line = {"cycle": cycle.number, "now": format_rfc3339(cycle.now), "plan": plan_digest(plan)}
         self._line(line if cycle.has_reasons else line | {"reasons": False})
 
     def refused(self, change: Change, why: str) -> None:

@@ -19,10 +19,10 @@ from fairway.clock import SECOND, Micros
 from fairway.drive.change import Change
 from fairway.drive.loop import DriverLoop, Timer, World
 from fairway.drive.planned_changes import changes_of
-from fairway.scheduler.decide import decide
+from fairway.scheduler.decide import OpenCycle, decide
 from fairway.scheduler.framework.plugin_set import Registry
 from fairway.scheduler.paranoid import check
-from fairway.scheduler.plan import Plan
+from fairway.scheduler.plan import ExplainedPlan, Plan
 from fairway.scheduler.reservations.objects import ReservationWriter
 from fairway.state.cluster import ClusterState, Event
 from fairway.state.waiting import ADMITTED_PHASES
@@ -42,8 +42,20 @@ class Cycle:
     now: Micros
     plan: Plan
     changes: Sequence[Change]
-    has_reasons: bool
     nanoseconds: int
+    """How long deciding took, without reasons."""
+    opened: OpenCycle | None = None
+    """Set where reasons are due; open until all listeners have received the cycle."""
+
+    @property
+    def has_reasons(self) -> bool:
+        return self.opened is not None
+
+    def explain(self) -> ExplainedPlan | None:
+        """The plan with its reasons, for a listener that is being called; None where they are not due. Computed when
+        the first listener asks for them: where none does they cost nothing.
+        """
+        return None if self.opened is None else self.opened.explain()
 
 
 class Listener(Protocol):
@@ -93,7 +105,7 @@ LIVE = Rhythm()
 
 
 class _LastCycle(NamedTuple):
-    """What the next cycle depends on. The plan itself is not kept: it may be large."""
+    """What the next cycle depends on."""
 
     now: Micros
     recheck_at: Micros | None
@@ -206,12 +218,15 @@ class SchedulerLoop(DriverLoop):
         if self._must_decide:
             self._answered = now
         self._must_decide = False
-        if self._reasons_due(now) or self._has_work():
+        if self._reasons_due(now):
             begin = self._stopwatch()
-            cycle = self._decided(now)
-            self._carry_out(cycle)
-            if cycle.has_reasons:
-                self._took = (self._stopwatch() - begin) // 1000
+            with OpenCycle(self.state, self.policy, now, registry=self._registry) as opened:
+                self._carry_out(now, opened.plan, self._stopwatch() - begin, opened)
+            self._took = (self._stopwatch() - begin) // 1000
+        elif self._has_work():
+            begin = self._stopwatch()
+            plan = decide(self.state, self.policy, now, registry=self._registry)
+            self._carry_out(now, plan, self._stopwatch() - begin)
         elif self._last is not None:
             # The plan would be empty, but what queues and classes have has changed: the next reasons report it.
             self._last = self._last._replace(has_reasons=False)
@@ -233,12 +248,10 @@ class SchedulerLoop(DriverLoop):
         recheck = self._last.recheck_at
         return (recheck is not None and recheck <= now) or self._owes_reasons(now)
 
-    def _decided(self, now: Micros) -> Cycle:
-        reasons = self._reasons_due(now)
-        begin = self._stopwatch()
-        plan = decide(self.state, self.policy, now, registry=self._registry, reasons=reasons)
-        spent = self._stopwatch() - begin
+    def _carry_out(self, now: Micros, plan: Plan, spent: int, opened: OpenCycle | None = None) -> None:
         if self.paranoid:
+            if opened is not None:
+                opened.explain()  # the check is a cycle of its own, after which this one cannot be explained
             check(self.state, self.policy, now, registry=self._registry)
         changes = changes_of(
             plan,
@@ -249,20 +262,18 @@ class SchedulerLoop(DriverLoop):
             class_claims=self.class_claims,
             writes_reservations=not self.policy.no_reservations,
         )
-        return Cycle(self.cycles, now, plan, changes, reasons, spent)
-
-    def _carry_out(self, cycle: Cycle) -> None:
+        cycle = Cycle(self.cycles, now, plan, changes, spent, opened)
         self.cycles += 1
-        self._last = _LastCycle(cycle.now, cycle.plan.recheck_at, cycle.has_reasons)
+        self._last = _LastCycle(now, plan.recheck_at, cycle.has_reasons)
         if cycle.has_reasons:
-            self._explained = cycle.now
-        self.store.sent(cycle.changes)
-        if cycle.changes and self._writes_first:
-            self._world.carry_out(cycle.changes)
+            self._explained = now
+        self.store.sent(changes)
+        if changes and self._writes_first:
+            self._world.carry_out(changes)
         for listener in self.listeners:
             listener.decided(cycle)
-        if cycle.changes and not self._writes_first:
-            self._world.carry_out(cycle.changes)
+        if changes and not self._writes_first:
+            self._world.carry_out(changes)
 
     def _plan_next(self, now: Micros) -> None:
         if self.store.is_dirty:

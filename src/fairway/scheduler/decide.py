@@ -3,30 +3,41 @@
 No I/O, no clock, no randomness: the same three inputs give the same bytes. The state is not changed; what it keeps for
 speed (its snapshot and columns) never changes an answer.
 
+    plan = decide(state, policy, now)                  what to do
+    plan = decide_and_explain(state, policy, now)      and why everything else waits
+
+A driver that writes what to do before it works out reasons takes the two steps apart. Both read the session of the
+cycle, so the second must come before the state changes and before the next cycle; too late, it raises:
+
+    with OpenCycle(state, policy, now) as cycle:
+        carry_out(cycle.plan)
+        report(cycle.explain())
+
 Most cycles of a busy cluster find all jobs waiting and no capacity for any of them. Where that can be seen at a glance
 (`quiet_plan`) the plan is empty, and none of what a session needs is built. It is never seen where it is not so: what
-is not sure says no, and the cycle takes its ordinary course. Such a plan cannot be asked which jobs wait and why.
+is not sure says no, and the cycle takes its ordinary course. Such a cycle cannot be explained.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import Protocol, Self, TypeVar
 
 from fairway.api.arguments import BackfillArguments, ReserveArguments
 from fairway.api.policy import Policy
 from fairway.clock import Micros
 from fairway.devices.track.ledger import device_ledger
+from fairway.errors import StaleCycleError
 from fairway.scheduler.actions import ACTIONS
 from fairway.scheduler.eviction.sparing import spare_needless
 from fairway.scheduler.framework.candidates import may_fit
 from fairway.scheduler.framework.external_plugins import PluginDroppedError
 from fairway.scheduler.framework.plugin_set import Registry
 from fairway.scheduler.framework.session import Session
-from fairway.scheduler.plan import Plan, Sources
+from fairway.scheduler.plan import ExplainedPlan, Plan
 from fairway.scheduler.plugins.installed import default_registry
 from fairway.scheduler.report.order_keys import ConsideredJob, considered
-from fairway.scheduler.report.plan_maker import make_plan
+from fairway.scheduler.report.plan_maker import explain_plan, make_plan
 from fairway.scheduler.reservations.between_cycles import release_incomplete, unchanged
 from fairway.scheduler.reservations.starvation import next_starvation, overdue
 from fairway.state.cluster import ClusterState
@@ -83,8 +94,6 @@ def _standing_plan(state: ClusterState, policy: Policy, reserve: ReserveArgument
     starvation = next_starvation(state.waiting, reserve, now)
     moments = ends if starvation is None else [*ends, starvation]
     return Plan(
-        Sources(bindings=list),
-        placed=0,
         reservations=known.entries,
         recheck_at=min((moment for moment in moments if moment > now), default=None),
     )
@@ -108,7 +117,7 @@ def _one_queue(state: ClusterState) -> bool:
 
 
 def _nothing(recheck_at: Micros | None) -> Plan:
-    return Plan(Sources(bindings=list), placed=0, recheck_at=recheck_at)
+    return Plan(recheck_at=recheck_at)
 
 
 class Meter(Protocol):
@@ -128,75 +137,119 @@ T = TypeVar("T")
 
 
 def decide(
-    state: ClusterState,
-    policy: Policy,
-    now: Micros,
-    *,
-    registry: Registry | None = None,
-    reasons: bool = True,
-    meter: Meter = NO_METER,
+    state: ClusterState, policy: Policy, now: Micros, *, registry: Registry | None = None, meter: Meter = NO_METER
 ) -> Plan:
-    """One cycle. Without `reasons` the plan only says what to do, not which jobs wait and why: for drivers that carry
-    plans out, many thousand times. `meter` learns when phases end; benchmarks use it.
-    """
-    state.freeze_plan()
+    """What to do. `meter` learns when phases end; benchmarks use it."""
     state.compaction.run_if_due()
-    state.derived.begin()
-    if not reasons and QUIET_PLAN not in state.derived.off:
+    state.begin_cycle()
+    if QUIET_PLAN not in state.derived.off:
         plan = quiet_plan(state, policy, now)
         if plan is not None:
             return plan
-    return _with_plugins_that_work(
-        lambda dropped: _decide(state, policy, now, registry or default_registry(), dropped, meter, reasons=reasons)
-    )
+
+    def run(dropped: dict[tuple[str, str], str]) -> Plan:
+        session = _cycle(state, policy, now, registry or default_registry(), dropped, meter, explains=False)
+        plan = make_plan(session)
+        unchanged(state).note(session, plan)
+        session.close()
+        return plan
+
+    plan = _with_plugins_that_work(run)
+    meter.mark("plan")
+    return plan
+
+
+def decide_and_explain(
+    state: ClusterState, policy: Policy, now: Micros, *, registry: Registry | None = None, meter: Meter = NO_METER
+) -> ExplainedPlan:
+    """What to do, and why everything else waits."""
+    with OpenCycle(state, policy, now, registry=registry, meter=meter) as cycle:
+        return cycle.explain()
+
+
+class OpenCycle:
+    """A cycle that is decided and can still be explained: `plan` is there at once, `explain` works out the rest.
+
+    The session stays open in between, and it reads the state. Once that has changed, or another cycle has begun on it
+    (cycles share what the state keeps between them), there is no telling any more why jobs wait: `explain` raises
+    StaleCycleError then, unless it was asked before. What both return is plain data and stays as it is.
+    """
+
+    def __init__(
+        self,
+        state: ClusterState,
+        policy: Policy,
+        now: Micros,
+        *,
+        registry: Registry | None = None,
+        meter: Meter = NO_METER,
+    ) -> None:
+        state.compaction.run_if_due()
+        state.begin_cycle()
+        self._state = state
+        self._meter = meter
+        self._explained: ExplainedPlan | None = None
+
+        def run(dropped: dict[tuple[str, str], str]) -> tuple[Session, Plan]:
+            session = _cycle(state, policy, now, registry or default_registry(), dropped, meter, explains=True)
+            plan = make_plan(session)
+            unchanged(state).note(session, plan)
+            if session.plugins.has_external:
+                # Reasons need their keys, and a plugin that fails on one is left out of the cycle from its beginning.
+                self._explained = explain_plan(session, plan)
+            return session, plan
+
+        self._session, self.plan = _with_plugins_that_work(run)
+        self._seen = state.generation, state.cycles
+        meter.mark("plan")
+
+    def explain(self) -> ExplainedPlan:
+        """The plan with its reasons, worked out once."""
+        if self._explained is None:
+            if self._session.closed:
+                raise StaleCycleError("this cycle was closed before it was explained")
+            if (self._state.generation, self._state.cycles) != self._seen:
+                raise StaleCycleError("the state has changed since this cycle was decided: explain it before")
+            self._explained = explain_plan(self._session, self.plan)
+            self._meter.mark("explain")
+        self._session.close()
+        return self._explained
+
+    def close(self) -> None:
+        """Nobody is going to ask for reasons: the next cycle may use what this one had."""
+        self._session.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 def consider(
     state: ClusterState, policy: Policy, now: Micros, *, registry: Registry | None = None
 ) -> list[ConsideredJob]:
     """The jobs that wait after one cycle, in order of consideration, each with the keys that put it there."""
-    state.freeze_plan()
-    state.derived.begin()
+    state.begin_cycle()
 
-    def ask(dropped: dict[tuple[str, str], str]) -> list[ConsideredJob]:
+    def run(dropped: dict[tuple[str, str], str]) -> list[ConsideredJob]:
         session = _cycle(state, policy, now, registry or default_registry(), dropped, NO_METER, explains=True)
-        make_plan(session, reasons=True)
-        return considered(session)
+        make_plan(session)
+        found = considered(session)
+        session.close()
+        return found
 
-    return _with_plugins_that_work(ask)
+    return _with_plugins_that_work(run)
 
 
-def _with_plugins_that_work(ask: Callable[[dict[tuple[str, str], str]], T]) -> T:
-    """An answer without the hooks of plugins that fail on the way; (plugin, hook) and what is said of each."""
+def _with_plugins_that_work(run: Callable[[dict[tuple[str, str], str]], T]) -> T:
+    """A cycle without the hooks of plugins that fail on the way; (plugin, hook) and what is said of each."""
     dropped: dict[tuple[str, str], str] = {}
     while True:
         try:
-            return ask(dropped)
+            return run(dropped)
         except PluginDroppedError as failure:
             dropped[failure.plugin, failure.hook] = f"{failure}: left out of this cycle"
-
-
-def _decide(
-    state: ClusterState,
-    policy: Policy,
-    now: Micros,
-    registry: Registry,
-    dropped: dict[tuple[str, str], str],
-    meter: Meter,
-    *,
-    reasons: bool,
-) -> Plan:
-    session = _cycle(state, policy, now, registry, dropped, meter, explains=reasons)
-    plan = make_plan(session, reasons=reasons)
-    unchanged(state).note(session, plan)
-    if reasons and session.plugins.has_external:
-        len(plan.pending)  # asks them for keys, which may fail: better here than in the hands of a reader
-    if reasons:
-        state.before_change(plan.freeze, session.close)
-    else:
-        session.close()
-    meter.mark("explain")
-    return plan
 
 
 def _cycle(

@@ -29,8 +29,7 @@ from fairway.state.shapes import Shape
 
 def check(state: ClusterState, policy: Policy, now: Micros, *, registry: Registry | None = None) -> None:
     """Raise InvariantError at the first thing that contradicts the rest."""
-    state.freeze_plan()
-    state.derived.begin()
+    state.begin_cycle()
     invariants.check(state)
     check_ledger(state)
     plugins = default_registry() if registry is None else registry

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
-from weakref import WeakMethod
 
 from fairway.api import kinds
 from fairway.api.core import (
@@ -82,8 +81,9 @@ class ClusterState(ClusterTables):
         self.namespace_budgets = NamespaceBudgets(budget)
         self.column_bytes = column_bytes
         self.generation = 0
-        self._freeze: WeakMethod[Callable[[], None]] | None = None
-        self._frozen: Callable[[], None] | None = None
+        """Rises with each event."""
+        self.cycles = 0
+        """Rises as each cycle begins."""
         self.compaction = Compaction(self, self.refresh, self.shapes, self.forget_intake)
         self._names = ResourceNames(self.axis, self.compaction.run)
         self._shaper = Shaper(self._names, self.terms, self.volumes, self.devices, self.compaction.shape_gone)
@@ -143,7 +143,6 @@ class ClusterState(ClusterTables):
 
         An object that cannot be taken in is set aside: no object raises anything here.
         """
-        self.freeze_plan()
         self.generation += 1
         thing = event.object
         handlers = self._handlers.get(type(thing))
@@ -156,22 +155,12 @@ class ClusterState(ClusterTables):
         handlers[1](thing)
         self.aside.forget(lambda: kinds.key(thing))
 
-    def before_change(self, freeze: Callable[[], None], then: Callable[[], None] | None = None) -> None:
-        """Have a method called before anything changes, unless its object is gone by then: a plan is read from the
-        state when it is used, and must say for good what it would have said at once. `then` is called in any case.
+    def begin_cycle(self) -> None:
+        """Called as each cycle begins. Cycles share what is derived from the state: one that began before can tell by
+        `cycles` that it no longer has what it saw.
         """
-        self.freeze_plan()
-        self._freeze, self._frozen = WeakMethod(freeze), then
-
-    def freeze_plan(self) -> None:
-        """The last plan, if it is still in use, works out now what it has not been asked for yet."""
-        if self._freeze is not None:
-            freeze, self._freeze = self._freeze(), None
-            then, self._frozen = self._frozen, None
-            if freeze is not None:
-                freeze()
-            if then is not None:
-                then()
+        self.cycles += 1
+        self.derived.begin()
 
     def upsert(self, objects: Iterable[ApiObject]) -> None:
         for thing in objects:

@@ -91,7 +91,7 @@ class _Reader:
         mirror = self._begin(policy, lines.scheduler_names)
         for cycle in lines.cycles():
             mirror.apply(cycle.events, cycle.now)
-            plan = decide(mirror.state, policy, cycle.now, reasons=False)
+            plan = decide(mirror.state, policy, cycle.now)
             report = CycleReport(
                 cycle.number,
                 cycle.now,

@@ -15,7 +15,7 @@ from fairway.app.explain.model import Explanation, JobStanding
 from fairway.app.explain.situation import Situation
 from fairway.app.explain.stops import stop_history
 from fairway.clock import format_rfc3339
-from fairway.scheduler.plan import Binding, Pending, Plan
+from fairway.scheduler.plan import Binding, ExplainedPlan, Pending
 from fairway.state.jobs import READY, Job, TaskState
 
 _ON_NODES = READY - {TaskState.ALLOCATED}
@@ -76,14 +76,14 @@ def explain(
     )
 
 
-def _reserved(plan: Plan, job: Job) -> int:
+def _reserved(plan: ExplainedPlan, job: Job) -> int:
     """Of how many pods that wait a place is reserved or nominated; a planned start keeps no node."""
     kept = {reservation.pod for reservation in plan.reservations if not reservation.anew}
     kept |= {nomination.pod for nomination in plan.nominations}
     return sum(task.key in kept for task in job.tasks)
 
 
-def _standing(plan: Plan, job: Job, pending: Pending | None, evicted: tuple[str, ...]) -> JobStanding:
+def _standing(plan: ExplainedPlan, job: Job, pending: Pending | None, evicted: tuple[str, ...]) -> JobStanding:
     if any(binding.job == job.key for binding in plan.bindings):
         return JobStanding.STARTING
     if evicted:
@@ -91,7 +91,7 @@ def _standing(plan: Plan, job: Job, pending: Pending | None, evicted: tuple[str,
     return JobStanding.RUNNING if pending is None else JobStanding.WAITING
 
 
-def _places(situation: Situation, plan: Plan, job: Job) -> tuple[Binding, ...]:
+def _places(situation: Situation, plan: ExplainedPlan, job: Job) -> tuple[Binding, ...]:
     names = situation.state.nodes.names
     there = [
         Binding(pod=task.key, node=names[task.node], job=job.key)

@@ -13,14 +13,14 @@ from fairway.app.explain.model import Counterfactual, Effect, SuggestedChange, T
 from fairway.app.explain.question import Attempt, Question
 from fairway.app.explain.search import Asker, SearchLimit
 from fairway.app.explain.situation import Situation
-from fairway.scheduler.plan import Plan
+from fairway.scheduler.plan import ExplainedPlan
 
 MOST_DECISIONS = 300
 """How often `decide` is asked at most."""
 
 
 def counterfactual(
-    situation: Situation, plan: Plan, job: str, queue: str, limit: int = MOST_DECISIONS
+    situation: Situation, plan: ExplainedPlan, job: str, queue: str, limit: int = MOST_DECISIONS
 ) -> Counterfactual:
     """For a job that waits after `plan`. Which ends would help is asked about pods that run once it is carried out."""
     asker = Asker(limit)

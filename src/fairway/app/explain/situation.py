@@ -23,8 +23,8 @@ from fairway.app.explain.model import Effect
 from fairway.clock import Micros
 from fairway.drive import AllocateClaim, Bind, ObjectStore, changes_of, released
 from fairway.errors import InputError
-from fairway.scheduler.decide import decide
-from fairway.scheduler.plan import Plan
+from fairway.scheduler.decide import decide, decide_and_explain
+from fairway.scheduler.plan import ExplainedPlan, Plan
 from fairway.sim.virtual_jobs import is_ended, running
 from fairway.state.cluster import ClusterState, Deleted, Upserted
 from fairway.state.device_requests import fact_key
@@ -70,8 +70,9 @@ class Situation:
             made.history.add(*run)
         return made
 
-    def decide(self) -> Plan:
-        return decide(self.state, self.policy, self.now)
+    def decide(self) -> ExplainedPlan:
+        """What the next cycle would do, with reasons."""
+        return decide_and_explain(self.state, self.policy, self.now)
 
     def after(self, plan: Plan) -> Situation:
         """The situation in which what a plan binds runs."""
@@ -107,7 +108,7 @@ class Situation:
         """What `decide` would do for a job if these objects were as given; None if it would still wait."""
         for thing in changed:
             self.state.apply(Upserted(thing))
-        found = effect_on(decide(self.state, self.policy, self.now, reasons=False), job)
+        found = effect_on(decide(self.state, self.policy, self.now), job)
         for thing in reversed(changed):
             before = self.objects.get(kinds.key(thing))
             self.state.apply(Deleted(thing) if before is None else Upserted(before))

@@ -23,7 +23,7 @@ from fairway.clock import format_rfc3339
 from fairway.drive import Change, Cycle, SchedulerLoop, title
 from fairway.errors import InputError
 from fairway.kube.writing.loop_thread import LoopThread
-from fairway.scheduler.decide import decide
+from fairway.scheduler.decide import decide_and_explain
 from fairway.state.events import Event
 
 PATIENCE = 30.0
@@ -53,7 +53,6 @@ class DebugPages:
     def refused(self, change: Change, why: str) -> None: ...
 
     def decided(self, cycle: Cycle) -> None:
-        """Figures only: a plan that is held has to be worked out to its end."""
         self._last = {
             "number": cycle.number,
             "now": format_rfc3339(cycle.now),
@@ -121,7 +120,7 @@ class DebugPages:
     def _plan(self) -> bytes:
         scheduler = self._scheduler
         scheduler.catch_up()
-        plan = decide(scheduler.state, scheduler.policy, self._thread.now())
+        plan = decide_and_explain(scheduler.state, scheduler.policy, self._thread.now())
         found: dict[str, Any] = {"lastCycle": self._last, "plan": plan.document()}
         if self.shadow is not None:
             found["shadow"] = self.shadow.last

@@ -224,7 +224,6 @@ class LiveScheduler(KubeProgram):
         if settings.shadow_policy:
             shadow = load_policy(settings.shadow_policy, default_registry().catalog)
             debug.shadow = ShadowPolicy(shadow, state, settings.shadow_every, self._log, self.metrics)
-            self._scheduler.listeners.append(debug.shadow)
         self._shadow = debug.shadow
         if settings.feed_socket:
             self._viewer = ViewerFeed(
@@ -244,6 +243,8 @@ class LiveScheduler(KubeProgram):
                 folder, settings.record_megabytes, self._scheduler, names, self._recording_failed
             )
             self._scheduler.listeners.append(self._recorder)
+        if self._shadow is not None:  # after all that read reasons: its cycle ends the one that they are about
+            self._scheduler.listeners.append(self._shadow)
 
     def _add_writers(self, state: ClusterState, groups: dict[ObjectKey, str]) -> None:
         """Statuses and events: listeners of the loop."""

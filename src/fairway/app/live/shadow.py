@@ -38,7 +38,7 @@ class ShadowPolicy:
     def decided(self, cycle: Cycle) -> None:
         if cycle.number % self._every:
             return
-        other = decide(self._state, self._policy, cycle.now, reasons=False)
+        other = decide(self._state, self._policy, cycle.now)
         found = differences(cycle.plan, other)
         for kind, names in found.items():
             self._metrics.shadow.labels(kind).inc(len(names))

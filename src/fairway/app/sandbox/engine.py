@@ -35,8 +35,8 @@ from fairway.clock import SECOND, Micros
 from fairway.devices.track.ledger import DeviceLedger, device_ledger
 from fairway.drive import Change, EventSink, SchedulerLoop, Stopwatch
 from fairway.errors import InputError, StoreError
-from fairway.scheduler.decide import decide
-from fairway.scheduler.plan import Plan
+from fairway.scheduler.decide import decide_and_explain
+from fairway.scheduler.plan import ExplainedPlan
 from fairway.scheduler.plugins.installed import default_registry
 from fairway.scheduler.report.standings import units
 from fairway.sim.assertions import Evidence
@@ -108,7 +108,7 @@ class Sandbox:
         if planned is not None:
             self._scheduler.resume(min(planned, default=None))
         self._commands = Commands(self._cluster, self._journal)
-        self._shown: tuple[int, Plan] | None = None
+        self._shown: tuple[int, ExplainedPlan] | None = None
         """The last plan that was made to be looked at, and the generation of the state that it is of."""
         self._take_up_arrivals(store.arrivals())
         if self._rounds:
@@ -258,7 +258,7 @@ class Sandbox:
         state, now = self.state, self._loop.now
         plan = None if self._shown is None or self._shown[0] != state.generation else self._shown[1]
         if plan is None or (plan.recheck_at is not None and plan.recheck_at <= now):
-            plan = decide(state, self.policy, now)
+            plan = decide_and_explain(state, self.policy, now)
             self._shown = state.generation, plan
         return ClusterView(self._scheduler.store, state, plan, now)
 

@@ -23,7 +23,7 @@ from fairway.drive import ObjectStore, bound_at
 from fairway.errors import InputError
 from fairway.resources.columns import BoolColumn
 from fairway.resources.quantity import format_amount
-from fairway.scheduler.plan import NamespaceStanding, Pending, Plan, QueueStanding, Reservation
+from fairway.scheduler.plan import ExplainedPlan, NamespaceStanding, Pending, QueueStanding, Reservation
 from fairway.state.cluster import ClusterState
 from fairway.state.device_requests import CLASS_PREFIX
 from fairway.state.jobs import NOWHERE, ON_NODE, Job, Task, TaskState
@@ -90,7 +90,7 @@ class Frame(Shown, frozen=True):
 class ClusterView:
     """A cluster as its objects, its state and its last plan show it."""
 
-    def __init__(self, store: ObjectStore, state: ClusterState, plan: Plan, now: Micros) -> None:
+    def __init__(self, store: ObjectStore, state: ClusterState, plan: ExplainedPlan, now: Micros) -> None:
         self._store = store
         self._state = state
         self._plan = plan

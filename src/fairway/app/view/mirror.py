@@ -21,8 +21,8 @@ from fairway.app.view.job_journal import JobJournal
 from fairway.app.view.models.jobs import JobSummary
 from fairway.clock import Micros
 from fairway.drive import Cycle
-from fairway.scheduler.decide import decide
-from fairway.scheduler.plan import Eviction, Plan, Released, Reservation
+from fairway.scheduler.decide import decide_and_explain
+from fairway.scheduler.plan import Eviction, ExplainedPlan, Released, Reservation
 from fairway.state.cluster import ClusterState, Event, Upserted
 
 MAX_CYCLES = 2_000
@@ -122,9 +122,9 @@ class Mirror:
         self.policy = policy
         self.revision += 1
 
-    def decide(self) -> Plan:
+    def decide(self) -> ExplainedPlan:
         """What the next cycle would do, with reasons."""
-        return decide(self.state, self.policy, self.now)
+        return decide_and_explain(self.state, self.policy, self.now)
 
     def past(self) -> list[PastRun]:
         records = [record for _, record in list(self.journal.ended.values())[-MAX_PAST:]]

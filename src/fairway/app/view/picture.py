@@ -25,7 +25,7 @@ from fairway.app.view.models.session import ClusterSummary, JobCounts
 from fairway.app.view.node_map import node_map
 from fairway.app.view.queue_tree import queues_page
 from fairway.clock import format_rfc3339
-from fairway.scheduler.plan import ClassStanding, Pending, Plan
+from fairway.scheduler.plan import ClassStanding, ExplainedPlan, Pending
 from fairway.state.jobs import FINISHED, ON_NODE, Job, TaskState
 
 _NO_LABELS: Mapping[str, str] = {}
@@ -103,7 +103,7 @@ def picture_of(mirror: Mirror, coming: int = 0, estimates: EstimatedStarts = NO_
 
 
 def _rows(
-    mirror: Mirror, plan: Plan, pending: Mapping[str, Pending], estimates: EstimatedStarts
+    mirror: Mirror, plan: ExplainedPlan, pending: Mapping[str, Pending], estimates: EstimatedStarts
 ) -> tuple[list[JobSummary], list[Mapping[str, str]]]:
     """Waiting in the order of consideration, starting, running, then finished, the latest first."""
     starting = {binding.job for binding in plan.bindings}
@@ -192,7 +192,7 @@ def _labels(mirror: Mirror, job: Job) -> Mapping[str, str]:
 # -- reservations ----------------------------------------------------------------------------------------------
 
 
-def reservation_entries(mirror: Mirror, plan: Plan) -> list[ReservationEntry]:
+def reservation_entries(mirror: Mirror, plan: ExplainedPlan) -> list[ReservationEntry]:
     state = mirror.state
     queues = {job.key: job.queue for job in state.jobs()} if plan.reservations or plan.nominations else {}
     found = [

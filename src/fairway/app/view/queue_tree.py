@@ -15,7 +15,7 @@ from fairway.app.view.mirror import Mirror
 from fairway.app.view.models.cluster import LentAmount, NamespaceUse, QueueAmount, QueueNode, QueuesPage
 from fairway.app.view.models.jobs import JobSummary
 from fairway.clock import format_rfc3339
-from fairway.scheduler.plan import NamespaceStanding, Plan, QueueStanding
+from fairway.scheduler.plan import ExplainedPlan, NamespaceStanding, QueueStanding
 from fairway.state.queues import QueueInfo, QueueTree
 from fairway.state.snapshot import snapshot_of
 
@@ -69,7 +69,7 @@ Counts = dict[tuple[str, str, str], int]
 Entitled = Mapping[str, Mapping[str, float]]
 
 
-def queues_page(mirror: Mirror, plan: Plan, rows: Sequence[JobSummary]) -> QueuesPage:
+def queues_page(mirror: Mirror, plan: ExplainedPlan, rows: Sequence[JobSummary]) -> QueuesPage:
     standings = {queue.name: queue for queue in plan.queues}
     namespaces: dict[str, list[NamespaceStanding]] = {}
     for standing in plan.namespaces:

@@ -112,8 +112,9 @@ class EventWriter:
         yield from self._reservations(
             {(entry.job_kind, entry.job) for entry in plan.reservations if not entry.anew}, now
         )
-        if cycle.has_reasons:
-            yield from self._waiting(plan.pending, now)
+        explained = cycle.explain()
+        if explained is not None:
+            yield from self._waiting(explained.pending, now)
 
     def _scheduled(self, bindings: Iterable[Binding], now: Micros) -> Iterable[EventNote]:
         """One for each job, with the node of a lone pod and the number of nodes of a gang."""

@@ -87,8 +87,8 @@ class StatusWriter:
                 self._stirred[f"{thing.metadata.namespace}/{thing.metadata.name}"] = None
 
     def decided(self, cycle: Cycle) -> None:
-        if cycle.has_reasons:
-            plan, now = cycle.plan, cycle.now
+        plan, now = cycle.explain(), cycle.now
+        if plan is not None:
             self._said = {status.name: status for status in plan.status.pod_groups}
             self._stirred.update(dict.fromkeys(self._said))
             self._stirred.update(self._undecided)

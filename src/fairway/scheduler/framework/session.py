@@ -57,7 +57,7 @@ class Session:
         self._registry = registry
         self._dropped = dropped
         self._parts = parts = spare_parts(state).take(policy, registry, dropped)
-        self._closed = False
+        self.closed = False
         self.plugins = parts.plugins
         self.order = parts.order
         self.rules = parts.rules
@@ -142,8 +142,8 @@ class Session:
 
     def close(self) -> None:
         """The session is over: no plugin is asked on its behalf any more, so that the next one may have them."""
-        if not self._closed:
-            self._closed = True
+        if not self.closed:
+            self.closed = True
             spare_parts(self.state).give_back(self._parts)
 
     def fresh_session(self) -> Session:

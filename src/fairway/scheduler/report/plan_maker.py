@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import cached_property, partial
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
-from msgspec.structs import replace
+from msgspec import structs
 
 from fairway.api.policy import Policy
 from fairway.clock import SECOND, Micros, format_rfc3339
@@ -18,14 +18,7 @@ from fairway.scheduler.framework.effort import RETRY
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.reservation_ledger import TaskReservation
 from fairway.scheduler.framework.session import Session
-from fairway.scheduler.plan import (
-    Binding,
-    Nomination,
-    Overrun,
-    Plan,
-    Reservation,
-    Sources,
-)
+from fairway.scheduler.plan import Binding, ExplainedPlan, Nomination, Overrun, Plan, Reservation
 from fairway.scheduler.report.standings import (
     NO_CHOICES,
     Standings,
@@ -41,7 +34,7 @@ from fairway.scheduler.reservations.between_cycles import leave_standing
 from fairway.scheduler.reservations.starvation import next_starvation
 from fairway.scheduler.topology.ranks import bindings_by_rank
 from fairway.state.annotations import PolicyPart
-from fairway.state.jobs import Job, Task, TaskState
+from fairway.state.jobs import Job, TaskState
 
 
 def recheck_at(session: Session) -> Micros | None:
@@ -118,44 +111,57 @@ def overruns(session: Session) -> list[Overrun]:
 
 def _overrun(job: Job, claimant: Job | None) -> Overrun:
     made = Overrun(job=job.key, job_kind=job.kind, job_uid=job.uid)
-    return made if claimant is None else replace(made, for_=claimant.key, for_kind=claimant.kind)
+    return made if claimant is None else structs.replace(made, for_=claimant.key, for_kind=claimant.kind)
 
 
-def make_plan(session: Session, *, reasons: bool) -> Plan:
-    """Without reasons the plan says what to do, and no more."""
+def make_plan(session: Session) -> Plan:
+    """What to do, from what the actions have left in a session."""
     session.accounts.compute_deserved()
     if session.decisions.planned:
         drop_satisfied(session)
-    if reasons:
+    if session.explains:
         plan_reservations(session)
+    return Plan(
+        bindings=tuple(_bindings(session)),
+        evictions=tuple(session.decisions.evictions),
+        reservations=tuple(_reservations(session)),
+        nominations=tuple(_nominations(session)),
+        released=tuple(session.reservations.released),
+        overruns=tuple(overruns(session)),
+        stops=tuple(stop_entries(session)),
+        recheck_at=recheck_at(session),
+    )
+
+
+def explain_plan(session: Session, plan: Plan) -> ExplainedPlan:
+    """A session's plan with everything that it says besides what to do. This goes on working with the session (jobs
+    whose reservations were left alone are looked at, nodes are counted), so no plan is made from it afterwards.
+    """
+    warnings = _warnings(session)
+    waiting = WaitingJobs(session)
+    pending = tuple(pending_jobs(session, waiting))
+    standings = Standings(session.state, session.accounts, session.reservations)
+    return ExplainedPlan(
+        **structs.asdict(plan),
+        pending=pending,
+        queues=tuple(standings.queues()),
+        namespaces=tuple(standings.namespaces()),
+        resource_classes=tuple(class_standings(session.nodes.devices)),
+        status=statuses(session, waiting),
+        warnings=warnings,
+    )
+
+
+def _bindings(session: Session) -> Iterator[Binding]:
     names = session.nodes.snapshot.names
     chunks = [(tasks, [names[row] for row in rows]) for _, tasks, rows in bindings_by_rank(session)]
     volumes_of = chosen_volumes(session, chunks)
     devices_of = given(session.nodes.devices, session.decisions) if session.nodes.devices.ledger.enabled else {}
-
-    def binding(task: Task, node: str) -> Binding:
-        found = devices_of.get(task)
-        devices, annotations = NO_CHOICES if found is None else choices(*found)
-        volumes = volumes_of.get(task, ())
-        return Binding(
-            pod=task.key, node=node, devices=devices, annotations=annotations, job=task.job.key, volumes=volumes
-        )
-
-    def bindings() -> list[Binding]:
-        return [binding(task, node) for tasks, nodes in chunks for task, node in zip(tasks, nodes, strict=True)]
-
-    return Plan(
-        _Report(session).sources(bindings) if reasons else Sources(bindings=bindings),
-        placed=sum(len(tasks) for tasks, _ in chunks),
-        evictions=session.decisions.evictions,
-        reservations=_reservations(session),
-        nominations=_nominations(session),
-        released=session.reservations.released,
-        overruns=overruns(session),
-        stops=stop_entries(session),
-        recheck_at=recheck_at(session),
-        warnings=_warnings(session) if reasons else (),
-    )
+    for tasks, nodes in chunks:
+        for task, node in zip(tasks, nodes, strict=True):
+            taken = devices_of.get(task)
+            devices, annotations = NO_CHOICES if taken is None else choices(*taken)
+            yield Binding(task.key, node, devices, annotations, task.job.key, volumes_of.get(task, ()))
 
 
 def _warnings(session: Session) -> tuple[str, ...]:
@@ -172,33 +178,6 @@ def _warnings(session: Session) -> tuple[str, ...]:
 
 def _has_part(policy: Policy, part: PolicyPart) -> bool:
     return (policy.action(part.name) if part.kind == "action" else policy.plugin(part.name)) is not None
-
-
-class _Report:
-    """What a plan says besides what to do. Nothing of it is worked out before it is asked for: until the state changes
-    the session stays as it is, and before that happens a plan that is still held is asked for everything.
-    """
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
-    @cached_property
-    def waiting(self) -> WaitingJobs:
-        return WaitingJobs(self._session)
-
-    @cached_property
-    def standings(self) -> Standings:
-        return Standings(self._session.state, self._session.accounts, self._session.reservations)
-
-    def sources(self, bindings: Callable[[], list[Binding]]) -> Sources:
-        return Sources(
-            bindings=bindings,
-            pending=lambda: pending_jobs(self._session, self.waiting),
-            queues=lambda: self.standings.queues(),
-            namespaces=lambda: self.standings.namespaces(),
-            resource_classes=lambda: class_standings(self._session.nodes.devices),
-            status=lambda: statuses(self._session, self.waiting),
-        )
 
 
 def _reservations(session: Session) -> list[Reservation]:
