@@ -244,22 +244,23 @@ class ExplainedPlan(Plan, frozen=True, kw_only=True):
 
     def document(self) -> dict[str, Any]:
         """The plan as plain data: what `-o json` prints."""
+        parts = {
+            "bindings": self.bindings,
+            "evictions": self.evictions,
+            "reservations": self.reservations,
+            "nominations": self.nominations,
+            "released": self.released,
+            "overruns": self.overruns,
+            "stops": self.stops,
+            "recheckAt": None if self.recheck_at is None else format_rfc3339(self.recheck_at),
+            "pending": self.pending,
+            "queues": self.queues,
+            "namespaces": self.namespaces,
+            "resourceClasses": self.resource_classes,
+            "status": self.status,
+            "warnings": self.warnings,
+        }
         document: dict[str, Any] = msgspec.to_builtins(
-            {
-                "bindings": self.bindings,
-                "evictions": self.evictions,
-                "reservations": self.reservations,
-                "nominations": self.nominations,
-                "released": self.released,
-                "overruns": self.overruns,
-                "stops": self.stops,
-                "recheckAt": None if self.recheck_at is None else format_rfc3339(self.recheck_at),
-                "pending": self.pending,
-                "queues": self.queues,
-                "namespaces": self.namespaces,
-                "resourceClasses": self.resource_classes,
-                "status": self.status,
-                "warnings": self.warnings,
-            }
+            {name: list(part) if isinstance(part, tuple) else part for name, part in parts.items()}
         )
         return document
