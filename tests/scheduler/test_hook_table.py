@@ -51,3 +51,21 @@ def test_a_built_in_plugin_has_no_public_method_but_hooks(name):
         what for what, _ in inspect.getmembers(BUILT_IN[name], callable) if what[0] != "_" and what != "Arguments"
     }
     assert public <= set(HOOKS)
+
+
+@pytest.mark.parametrize("name", sorted(BUILT_IN))
+def test_a_built_in_plugin_declares_the_protocols_of_its_hooks_and_implements_them(name):
+    """So mypy holds each signature to the protocol's. A protocol that is declared and not implemented would be worse
+    than none: its empty method would be asked, and answer None.
+    """
+    plugin, by_hook = BUILT_IN[name], dict(protocols_by_hook())
+    asked = {hook for hook in HOOKS if hasattr(plugin, hook)}
+    assert asked
+    assert {hook for hook in asked if by_hook[hook] not in plugin.__mro__} == set()
+    assert {hook for hook in asked if getattr(plugin, hook) is vars(by_hook[hook])[hook]} == set()
+
+
+def protocols_by_hook():
+    for protocol in vars(hooks).values():
+        if isinstance(protocol, type) and getattr(protocol, "_is_protocol", False):
+            yield from ((name, protocol) for name in vars(protocol) if name in HOOKS)

@@ -1,5 +1,8 @@
 """The extension points: one small protocol each. A plugin implements those it needs.
 
+Built-in plugins inherit from the protocols of their hooks, so mypy rejects a method whose signature is not the hook's.
+External plugins may do the same; only the names of their methods count.
+
 Plugins see arrays, not one node at a time. `nodes` is a `NodeView`: some or all nodes, perhaps as they would be with
 tasks added. A column that a plugin returns has one entry per node of the view, and an entry must depend on that node
 alone, by element-wise arithmetic: the same node seen alone and among others must give the same bits.

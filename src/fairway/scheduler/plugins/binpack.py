@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from fairway.api.arguments import BinPackArguments
-from fairway.scheduler.framework.hooks import FloatColumn
+from fairway.scheduler.framework.hooks import FloatColumn, Opens, Scores
 from fairway.scheduler.framework.view import SessionView
 from fairway.scheduler.placement.node_view import NodeView
 from fairway.state.shapes import Shape
 from fairway.state.tables import CPU, MEMORY
 
 
-class BinPack:
+class BinPack(Opens, Scores):
     """Prefer the fullest node that fits, to keep others whole."""
 
     name = "binpack"

@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping
 
 from fairway.api.settings import Arguments
 from fairway.scheduler.framework.accounts import UNLIMITED
+from fairway.scheduler.framework.hooks import Deserves
 from fairway.scheduler.plugins.queue_limits import QueueLimits
 from fairway.state.queue_totals import QueueTotals
 from fairway.state.queues import Amounts
 from fairway.state.tables import PODS
 
 
-class Capacity(QueueLimits):
+class Capacity(QueueLimits, Deserves):
     """Queues deserve what is written on them."""
 
     name = "capacity"

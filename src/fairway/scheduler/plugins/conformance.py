@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from fairway.api.settings import Arguments
 from fairway.resources.columns import BoolColumn
-from fairway.scheduler.framework.hooks import Victims
+from fairway.scheduler.framework.hooks import ProtectsUnits, ProtectsUnitsAcrossQueues, Victims
 
 
-class Conformance:
+class Conformance(ProtectsUnits, ProtectsUnitsAcrossQueues):
     """System pods are never evicted."""
 
     name = "conformance"

@@ -12,7 +12,15 @@ from fairway.api.arguments import DevicesArguments
 from fairway.api.devices import MAX_USERS
 from fairway.devices.select.requests import CLASS_MISSING, ResolvedRequests
 from fairway.resources.columns import IntColumn
-from fairway.scheduler.framework.hooks import Check
+from fairway.scheduler.framework.hooks import (
+    AssignsDevices,
+    Check,
+    Filters,
+    LimitsNodes,
+    LooksAround,
+    Opens,
+    ValidatesJobs,
+)
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.view import SessionView
 from fairway.scheduler.placement.node_view import NodeView
@@ -23,7 +31,7 @@ ADMIN_ACCESS = "resource.kubernetes.io/admin-access"
 """The label of namespaces whose claims may look at devices that others have."""
 
 
-class Devices:
+class Devices(Opens, ValidatesJobs, Filters, LimitsNodes, LooksAround, AssignsDevices):
     """Choose devices by class, and nodes that have them."""
 
     name = "devices"

@@ -7,13 +7,24 @@ from __future__ import annotations
 
 from fairway.api.arguments import DrfArguments
 from fairway.scheduler.framework.accounts import NamespaceAccount, share, share_text
-from fairway.scheduler.framework.hooks import EntitledBy, KeyText, OrderedBy
+from fairway.scheduler.framework.hooks import (
+    EntitledBy,
+    Entitles,
+    KeyText,
+    Opens,
+    OrderedBy,
+    OrdersJobs,
+    OrdersNamespaces,
+    TellsJobKeys,
+    TellsNamespaceKeys,
+    TellsOrder,
+)
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.view import SessionView
 from fairway.state.tables import PODS
 
 
-class Drf:
+class Drf(Opens, OrdersNamespaces, OrdersJobs, TellsNamespaceKeys, TellsJobKeys, TellsOrder, Entitles):
     """Dominant resource fairness: the namespace, then the job, with the least share goes first."""
 
     name = "drf"

@@ -15,7 +15,7 @@ from fairway.devices.match.free_slots import FreeSlots, Portion
 from fairway.devices.track.node import NodeDevices
 from fairway.scheduler.devices.fragments import Fragments, Typical, typical_pods
 from fairway.scheduler.devices.requests import PreparedRequest
-from fairway.scheduler.framework.hooks import FloatColumn
+from fairway.scheduler.framework.hooks import ChoosesDevices, FloatColumn, Opens, RestsOn, Scores
 from fairway.scheduler.framework.view import SessionView
 from fairway.scheduler.placement.node_view import NodeView
 from fairway.state.cluster import ClusterState
@@ -26,7 +26,7 @@ _MOST = 100.0
 """Where the sigmoid is flat for all that a score can tell."""
 
 
-class Fgd:
+class Fgd(Opens, Scores, RestsOn, ChoosesDevices):
     """Place GPU pods where they fragment the GPUs least."""
 
     name = "fgd"

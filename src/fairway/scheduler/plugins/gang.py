@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from fairway.api.settings import Arguments
-from fairway.scheduler.framework.hooks import KeyText, OrderedBy
+from fairway.scheduler.framework.hooks import (
+    KeyText,
+    Opens,
+    OrderedBy,
+    OrdersJobs,
+    ReadiesJobs,
+    TellsJobKeys,
+    TellsOrder,
+    ValidatesJobs,
+)
 from fairway.scheduler.framework.job_run import JobRun, gates_of
 from fairway.scheduler.framework.view import SessionView
 from fairway.scheduler.verdict import YES, Reason, Verdict
 from fairway.state.jobs import is_valid
 
 
-class Gang:
+class Gang(Opens, OrdersJobs, TellsJobKeys, TellsOrder, ValidatesJobs, ReadiesJobs):
     """A job is placed with its whole minimum or not at all, and never loses a part of it."""
 
     name = "gang"

@@ -6,7 +6,7 @@ import numpy as np
 
 from fairway.api.arguments import NodeOrderArguments
 from fairway.api.pods import Taint
-from fairway.scheduler.framework.hooks import FloatColumn
+from fairway.scheduler.framework.hooks import FloatColumn, Scores, ScoresByLabels, ScoresReserves
 from fairway.scheduler.placement import pod_rules
 from fairway.scheduler.placement.matching import term_column, tolerates
 from fairway.scheduler.placement.node_view import NodeView
@@ -14,7 +14,7 @@ from fairway.state.shapes import Shape
 from fairway.state.tables import CPU, MEMORY, PODS
 
 
-class NodeOrder:
+class NodeOrder(Scores, ScoresByLabels, ScoresReserves):
     """Which node is best, by several views."""
 
     name = "nodeorder"

@@ -14,7 +14,7 @@ from fairway.api.pods import Taint
 from fairway.api.settings import Arguments
 from fairway.resources.columns import BoolColumn, IntColumn
 from fairway.scheduler import verdict as texts
-from fairway.scheduler.framework.hooks import Check
+from fairway.scheduler.framework.hooks import Check, Filters, FiltersByLabels, LimitsNodes, LooksAround, Opens
 from fairway.scheduler.framework.view import SessionView
 from fairway.scheduler.placement import matching, pod_rules
 from fairway.scheduler.placement.node_view import NodeView
@@ -27,7 +27,7 @@ NO_LIMIT = 1 << 40
 _ENFORCED = ("NoSchedule", "NoExecute")
 
 
-class Predicates:
+class Predicates(Opens, Filters, FiltersByLabels, LimitsNodes, LooksAround):
     """Where a pod may run, by the rules of Kubernetes."""
 
     name = "predicates"

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from fairway.api.settings import Arguments
-from fairway.scheduler.framework.hooks import EntitledBy, KeyText, OrderedBy
+from fairway.scheduler.framework.hooks import (
+    EntitledBy,
+    Entitles,
+    KeyText,
+    OrderedBy,
+    OrdersJobs,
+    OrdersTasks,
+    TellsJobKeys,
+    TellsOrder,
+)
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.state.jobs import Task
 
 
-class Priority:
+class Priority(OrdersJobs, OrdersTasks, TellsJobKeys, TellsOrder, Entitles):
     """Jobs and tasks of higher priority go first."""
 
     name = "priority"

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Set
 
 from fairway.api.arguments import ProportionArguments
 from fairway.scheduler.framework.accounts import UNLIMITED
+from fairway.scheduler.framework.hooks import Deserves
 from fairway.scheduler.framework.view import SessionView
 from fairway.scheduler.plugins.queue_limits import QueueLimits
 from fairway.scheduler.plugins.share_tree import Claim, Division, fill
@@ -18,7 +19,7 @@ from fairway.state.queues import Amounts
 from fairway.state.tables import PODS
 
 
-class Proportion(QueueLimits):
+class Proportion(QueueLimits, Deserves):
     """Queues share the cluster by weight, between guarantee and capability."""
 
     name = "proportion"

@@ -7,7 +7,21 @@ from collections.abc import Callable, Mapping
 from fairway.resources.columns import Vector
 from fairway.resources.quantity import INT64_MAX, format_amount
 from fairway.scheduler.framework.accounts import SHARE_BITS, QueueAccount, queue_share, share_text
-from fairway.scheduler.framework.hooks import KeyText, OrderedBy
+from fairway.scheduler.framework.hooks import (
+    Allocatable,
+    Enqueueable,
+    KeyText,
+    LeavesGuarantees,
+    Lends,
+    Opens,
+    OrderedBy,
+    OrdersQueues,
+    Overused,
+    TellsLimits,
+    TellsOrder,
+    TellsQueueKeys,
+    TellsWhatIsOwed,
+)
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.view import SessionView
 from fairway.scheduler.plugins.share_tree import KeptShares, kept_shares
@@ -21,7 +35,19 @@ _NOTHING_KEPT = KeptShares()
 """What a plugin has before a cycle begins; it is never written to."""
 
 
-class QueueLimits:
+class QueueLimits(
+    Opens,
+    OrdersQueues,
+    TellsQueueKeys,
+    TellsOrder,
+    Overused,
+    Allocatable,
+    Enqueueable,
+    Lends,
+    TellsLimits,
+    LeavesGuarantees,
+    TellsWhatIsOwed,
+):
     """Order of queues by their share, and how much more each may take."""
 
     name = ""

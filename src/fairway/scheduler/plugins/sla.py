@@ -5,14 +5,14 @@ from __future__ import annotations
 from fairway.api.arguments import SlaArguments
 from fairway.api.settings import Arguments
 from fairway.clock import SECOND, Micros, format_rfc3339
-from fairway.scheduler.framework.hooks import KeyText, OrderedBy
+from fairway.scheduler.framework.hooks import KeyText, OrderedBy, OrdersJobs, TellsJobKeys, TellsOrder
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.state.annotations import parse_runtime
 from fairway.state.jobs import LAST, Job
 from fairway.state.waiting import sla_wait
 
 
-class Sla:
+class Sla(OrdersJobs, TellsJobKeys, TellsOrder):
     """Jobs whose deadline, creation plus `sla-waiting-time`, is earlier go first; those without one come last."""
 
     name = "sla"
