@@ -29,8 +29,8 @@ from fairway.app.view.models.what_if import SupposedJob, SupposedQueue, Supposed
 from fairway.clock import SECOND, Micros, format_rfc3339, to_datetime
 from fairway.errors import InputError
 from fairway.resources.algebra import Resource
-from fairway.scheduler.decide import decide
-from fairway.scheduler.plan import Plan
+from fairway.scheduler.decide import decide_and_explain
+from fairway.scheduler.plan import ExplainedPlan
 from fairway.scheduler.plugins.installed import default_registry
 from fairway.sim.spans import rounded_span
 from fairway.sim.virtual_jobs import identified
@@ -214,7 +214,7 @@ class _Outcome:
     states: dict[str, str]
     queues: dict[str, str]
     messages: dict[str, str]
-    plan: Plan
+    plan: ExplainedPlan
     evictions: list[str]
     starts: dict[str, Micros] = field(default_factory=dict)
     complete: bool = True
@@ -248,7 +248,7 @@ def _decided(situation: Situation) -> _Outcome:
     return _outcome(situation.state, plan)
 
 
-def _outcome(state: ClusterState, plan: Plan) -> _Outcome:
+def _outcome(state: ClusterState, plan: ExplainedPlan) -> _Outcome:
     starting = {binding.job for binding in plan.bindings}
     waiting = {entry.job: entry.message for entry in plan.pending}
     evicted = {eviction.pod for eviction in plan.evictions}
@@ -274,7 +274,7 @@ def _simulated(situation: Situation, horizon: Micros) -> _Outcome:
     ahead.run(waiting, until=horizon)
     found.starts = {job: at for job, at in ahead.started.items() if job in waiting and at <= horizon}
     found.complete = ahead.now >= horizon or not ahead.goes_on or waiting <= ahead.started.keys()
-    found.plan = decide(ahead.state, situation.policy, ahead.now)
+    found.plan = decide_and_explain(ahead.state, situation.policy, ahead.now)
     found.messages = {entry.job: entry.message for entry in found.plan.pending}
     for job in waiting:
         found.states[job] = "starting" if job in found.starts else "waiting"
@@ -303,7 +303,7 @@ def _jobs(before: _Outcome, after: _Outcome, mode: Literal["decide", "simulate"]
     return sorted(found, key=lambda row: (-abs(row.earlier_seconds or 0.0), row.after, row.job))
 
 
-def _queues(before: Plan, after: Plan) -> list[SupposedQueue]:
+def _queues(before: ExplainedPlan, after: ExplainedPlan) -> list[SupposedQueue]:
     old, new = ({queue.name: queue for queue in plan.queues} for plan in (before, after))
     found = []
     for name in sorted(old.keys() | new.keys()):
@@ -340,7 +340,7 @@ def _totals(situation: Situation, found: _Outcome) -> SupposedTotals:
     )
 
 
-def _utilisation(situation: Situation, plan: Plan) -> dict[str, float]:
+def _utilisation(situation: Situation, plan: ExplainedPlan) -> dict[str, float]:
     whole: dict[str, float] = {}
     for node in situation.nodes():
         for name, amount in base_of_text(dict(node.allocatable)).items():
