@@ -1,4 +1,6 @@
-"""The OpenAPI 3.1 document, made from the table of operations and from the models with the texts below their fields."""
+"""The OpenAPI 3.1 document, generated from the table of operations and from the models with the strings below their
+fields.
+"""
 
 from __future__ import annotations
 
@@ -17,25 +19,24 @@ from fairway.web.contract import EMBEDDED, OPERATIONS, PREFIX, Operation, QueryP
 
 REFERENCE = "#/components/schemas/{name}"
 TEXT = """\
-Everything that the page shows. Times are RFC 3339 text, or seconds since 1970 where a chart takes them; amounts are \
-numbers in base units (cores, bytes, or a count) by the name of the resource. An answer that is not a success is \
-`{"error": "what is wrong"}`. `revision` grows with every change of what is shown.
+Everything that the page shows. Times are RFC 3339 text, or seconds since 1970 in charts; amounts are numbers in base \
+units (cores, bytes, or a count) by resource name. An answer other than a success is `{"error": "what is wrong"}`. \
+`revision` grows with every change of the shown cluster.
 
-On the loopback address a random token opens the page: the page takes it from its address (`/#token=...`, which no \
-server sees) and sends it to `POST /api/v1/login`; a cookie then stands for it. Commands send it as `Authorization: \
-Bearer`. On a cluster the bearer token is one of the API server. No token is read from the query of an address. \
-Requests that change something need `Content-Type: application/json`, and an Origin that is the page's own where a \
-browser sends them.\
+On the loopback address a random token grants access: the page takes it from its address (`/#token=...`, which no \
+server sees) and exchanges it for a cookie with `POST /api/v1/login`. Commands send it as `Authorization: Bearer`. On \
+a cluster the bearer token is a token of the API server. Tokens in the query of an address are ignored. Requests that \
+change something need `Content-Type: application/json` and, from a browser, the Origin of the page.\
 """
 TAGS = {
-    "views": "What the page shows.",
-    "changes": "What changes something.",
-    "commands": "What `fairway get` and other commands ask.",
+    "views": "Views of the page.",
+    "changes": "Operations that change something.",
+    "commands": "Operations for `fairway get` and other commands.",
 }
 
 
 def document(examples: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """`examples` are answers by the name of the operation."""
+    """The document; `examples` are answers by operation name."""
     types = _types()
     _, components = msgspec.json.schema_components(types, ref_template=REFERENCE)
     described = {kind.__name__: kind for kind in _structs(types)}
@@ -87,7 +88,7 @@ def _operation(operation: Operation, example: Any) -> dict[str, Any]:
         "responses": {
             "200": {"description": "The answer.", "content": {kind: content}},
             "default": {
-                "description": "What is wrong.",
+                "description": "The error.",
                 "content": {"application/json": {"schema": _schema(ApiProblem)}},
             },
         },
@@ -134,7 +135,7 @@ def _camel(name: str) -> str:
 
 
 def _structs(types: list[Any]) -> list[type[msgspec.Struct]]:
-    """All structs that types are made of."""
+    """All structs that occur in the types."""
     found: dict[type[msgspec.Struct], None] = {}
     ahead = list(types)
     while ahead:

@@ -1,5 +1,5 @@
-"""What the page and the API show, as plain data: the contract of `/api/v1` (fields may be added, never changed).
+"""What the page, the API and reports show, as plain data: the contract of `/api/v1` (fields are added, never changed).
 
 Times are RFC 3339 text. Amounts are numbers in base units (cores, bytes, or a count) by the name of the resource. The
-text below a field is its description in the OpenAPI document.
+string below a field is its description in the OpenAPI document.
 """

@@ -23,14 +23,14 @@ class NodesMap(PageStruct, frozen=True):
     now: str
     names: list[str]
     states: list[int]
-    """Places in `stateNames`."""
+    """Indices into `stateNames`."""
     state_names: list[str]
     """Ready, NotReady, SchedulingDisabled (cordoned)."""
     pods: list[int]
     reserved: list[int]
-    """Pods that it is reserved or nominated for; 0 if it is not reserved."""
+    """Number of pods for which it is reserved or nominated; 0 if none."""
     pools: list[int]
-    """Places in `poolNames`: nodes of equal size and equal selectable labels are one pool."""
+    """Indices into `poolNames`: nodes of equal size and equal selectable labels form a pool."""
     pool_names: list[str]
     columns: list[NodeColumn]
 
@@ -46,7 +46,7 @@ class NodePod(PageStruct, frozen=True):
 
 
 class NodeDevice(PageStruct, frozen=True):
-    """A device of a node and which pods have it."""
+    """A device of a node, with the pods that have it."""
 
     node: str
     device: str
@@ -56,10 +56,10 @@ class NodeDevice(PageStruct, frozen=True):
     classes: list[str]
     """Device classes that select it."""
     holders: dict[str, float]
-    """Pods, with the number of units."""
+    """Number of units by pod."""
     attributes: dict[str, str]
     unusable: str = ""
-    """Why it is not given to pods; "" if it is."""
+    """Why it cannot be allocated; "" if it can."""
 
 
 class NodeDetail(PageStruct, frozen=True):
@@ -80,23 +80,23 @@ class NodeDetail(PageStruct, frozen=True):
 
 
 class FitAnswer(PageStruct, frozen=True):
-    """GET /nodes/fit: how many gangs of `pods` pods of one shape fit now, by free capacity alone."""
+    """GET /nodes/fit: how many gangs of `pods` pods of one shape fit now, judged by free capacity alone."""
 
     revision: int
     pods: int
     requests: Amounts
     total_pods: int
-    """Pods of the shape that fit over all nodes."""
+    """Pods of this shape that fit, over all nodes."""
     gangs: int
     """Whole gangs that fit: totalPods divided by pods."""
     nodes: int
     """Nodes on which at least one such pod fits."""
     per_node: dict[str, int]
-    """How many nodes take how many such pods: `{"0": 3, "8": 2}`."""
+    """Number of nodes by the number of such pods that fit: `{"0": 3, "8": 2}`."""
     stranded: Amounts
-    """Free capacity on nodes that take no such pod: there, and of no use for this shape."""
+    """Free capacity on nodes where no such pod fits: unusable for this shape."""
     free: Amounts
-    """Free capacity over all nodes that take pods."""
+    """Free capacity of all schedulable nodes."""
 
 
 class DeviceClassUse(PageStruct, frozen=True):
@@ -104,7 +104,7 @@ class DeviceClassUse(PageStruct, frozen=True):
     allocatable: float
     requested: float
     selector: str
-    """What it selects by, as text."""
+    """Its selector as text."""
     problems: list[str] = []
 
 
@@ -123,22 +123,22 @@ class QueueAmount(PageStruct, frozen=True):
 
     resource: str
     allocated: float
-    """To pods that are on nodes."""
+    """To pods on nodes."""
     reserved: float
     """Set aside by reservations and nominations, not allocated yet."""
     deserved: float
-    """Its fair share as an amount, at most what it has and requests."""
+    """Its fair share as an amount, limited by what it has allocated and requests."""
     entitled: float
-    """Its fair share if every queue requested all that it may have: what it can always get back."""
+    """Its fair share if every queue requested as much as it may have: the amount it can always reclaim."""
     requested: float
-    """By pods that wait."""
+    """By pending pods."""
     guarantee: float
     capability: float | None
-    """null: no limit."""
+    """null if unlimited."""
     borrowed: float
-    """What it has allocated above what it is entitled to."""
+    """Allocated beyond its entitlement."""
     lent: float
-    """What it is entitled to and others have."""
+    """Part of its entitlement that other queues have allocated."""
 
 
 class NamespaceUse(PageStruct, frozen=True):
@@ -147,9 +147,9 @@ class NamespaceUse(PageStruct, frozen=True):
     namespace: str
     weight: int
     share: float
-    """Its dominant share: the largest part of a resource that it has."""
+    """Its dominant share: the largest fraction of a resource allocated to it."""
     weighted_share: float
-    """The dominant share divided by the weight: the smallest is served first."""
+    """The dominant share divided by the weight; the smallest is served first."""
     allocated: dict[str, float]
     waiting_jobs: int
     running_jobs: int
@@ -164,9 +164,9 @@ class QueueNode(PageStruct, frozen=True):
     """Open or Closed."""
     weight: int
     share: float
-    """The largest part of what it deserves that it has allocated; above 1 it borrows."""
+    """Allocated relative to deserved, for the resource where it is largest; above 1 it borrows."""
     dominant_share: float
-    """The largest part of the cluster that it has allocated."""
+    """Largest fraction of a resource of the cluster allocated to it."""
     reclaimable: bool
     waiting_jobs: int
     """Including the queues below it."""
@@ -176,7 +176,7 @@ class QueueNode(PageStruct, frozen=True):
 
 
 class LentAmount(PageStruct, frozen=True):
-    """What one queue deserves and another has: matched in proportion, as no single unit has a lender of its own."""
+    """Capacity that one queue is entitled to and another uses, matched in proportion: no single unit has a lender."""
 
     resource: str
     lender: str
@@ -197,7 +197,7 @@ class FittingPods(PageStruct, frozen=True):
     request: dict[str, str]
     fits: int
     node_selector: dict[str, str]
-    """Labels of the nodes that such pods select; empty for pods that select none."""
+    """Node selector of such pods; empty if they have none."""
 
 
 class FleetClusterRow(PageStruct, frozen=True):
@@ -205,9 +205,9 @@ class FleetClusterRow(PageStruct, frozen=True):
     available: bool
     taints: list[str]
     free: Amounts | None
-    """null: not reported, or the report has ended."""
+    """null if not reported, or if the report has expired."""
     shapes: list[FittingPods]
-    """How many more pods of each size fit."""
+    """Number of additional pods of each size that fit."""
     placements: int
     report_age: int | None
     """Seconds."""
@@ -230,7 +230,7 @@ class LeftOutCluster(PageStruct, frozen=True):
 
 
 class FleetCondition(PageStruct, frozen=True):
-    """Of a placement's status."""
+    """A condition of a placement's status."""
 
     type: str
     status: str

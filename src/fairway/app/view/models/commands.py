@@ -1,4 +1,4 @@
-"""What the other commands of `fairway` ask a sandbox for, and tell it."""
+"""Requests and answers of the other commands of `fairway` to a sandbox."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What several views have in common."""
+"""What several views share."""
 
 from __future__ import annotations
 
@@ -11,41 +11,41 @@ Amounts = dict[str, float]
 
 
 class PageStruct(msgspec.Struct, rename="camel", frozen=True):
-    """The base of all that the API answers with."""
+    """The base of all answers of the API."""
 
 
 class ApiProblem(PageStruct, frozen=True):
-    """Every answer that is not a success has this form."""
+    """Every answer other than a success has this form."""
 
     error: str
     """What is wrong, and what was expected."""
 
 
 class ResourceInfo(PageStruct, frozen=True):
-    """A resource that nodes have, and how its amounts are to be written."""
+    """A resource of nodes, and the unit of its amounts."""
 
     name: str
     """For example `cpu` or `nvidia.com/gpu`."""
     unit: Literal["cores", "bytes", "count"]
     capacity: float
-    """Of all nodes that take pods."""
+    """Capacity of all schedulable nodes."""
     allocated: float
-    """By pods that are on nodes."""
+    """Allocated to pods on nodes."""
     reserved: float
     """Set aside by reservations and nominations, not allocated yet."""
 
 
 class SeriesLine(PageStruct, frozen=True):
-    """The values of one line, one for each time of its series."""
+    """The values of one line, one for each time of the series."""
 
     name: str
-    """What it is of: a queue, a namespace, a resource."""
+    """A queue, a namespace, a resource."""
     values: list[float | None]
     """None where nothing was recorded."""
 
 
 class TimeSeries(PageStruct, frozen=True):
-    """Lines over the same times, in the layout that chart libraries take: columns."""
+    """Lines over the same times, as columns."""
 
     title: str
     unit: Literal["share", "count", "seconds", "milliseconds", "cores", "bytes"]

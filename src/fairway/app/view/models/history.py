@@ -8,10 +8,10 @@ from fairway.app.view.models.common import PageStruct, TimeSeries
 
 
 class EvictionEntry(PageStruct, frozen=True):
-    """A pod that was evicted: whom, for whom, by which rule, and what was lost."""
+    """An evicted pod: for which job, by which rule, and the work lost."""
 
     id: int
-    """Grows; later is larger."""
+    """Later entries have larger ids."""
     at: str
     pod: str
     job: str
@@ -20,10 +20,10 @@ class EvictionEntry(PageStruct, frozen=True):
     for_job: str
     for_queue: str
     rule: str
-    """The action: preempt, reclaim, or overrun of backfill."""
+    """The action: preempt, reclaim, or overrun (of backfill)."""
     reason: str
     lost_seconds: float | None = None
-    """For how long the pod had run; null if unknown."""
+    """Seconds that the pod had run; null if unknown."""
     cycle: int | None = None
 
 
@@ -34,25 +34,25 @@ class EvictionsPage(PageStruct, frozen=True):
     now: str
     total: int
     lost_pod_seconds: float
-    """Over all evictions that are known."""
+    """Over all recorded evictions."""
     by_rule: dict[str, int]
     rows: list[EvictionEntry]
 
 
 class ReservationEntry(PageStruct, frozen=True):
-    """A node that is kept for a pod that waits, or a planned start."""
+    """A node reserved for a pending pod, or a planned start."""
 
     job: str
     queue: str
     pod: str
     node: str
     state: Literal["reserved", "allocated", "nominated", "planned"]
-    """reserved waits for free capacity; allocated has it and keeps it until its gang is ready; nominated waits for
-    pods that are evicted; planned is a start of backfill, which keeps no node yet."""
+    """reserved waits for free capacity; allocated has it and keeps it until the gang is ready; nominated waits for
+    evicted pods to end; planned is a planned start of backfill, which reserves no node yet."""
     since: str | None = None
     planned_start: str | None = None
     hard: bool = False
-    """The planned start is never missed."""
+    """The planned start is guaranteed."""
 
 
 class ReservationsPage(PageStruct, frozen=True):
@@ -64,7 +64,7 @@ class ReservationsPage(PageStruct, frozen=True):
 
 
 class FeedEntry(PageStruct, frozen=True, omit_defaults=True):
-    """Something that happened."""
+    """An event."""
 
     id: int
     at: str
@@ -86,7 +86,7 @@ class FeedPage(PageStruct, frozen=True):
 
 
 class TimelineSpan(PageStruct, frozen=True):
-    """Pods of one job on one node, from a time to a time."""
+    """Pods of one job on one node, over an interval."""
 
     kind: Literal["running", "reserved", "planned", "evicted", "away"]
     """evicted ran until its eviction, and away is an outage of the node: both only in reports of simulations."""
@@ -96,11 +96,11 @@ class TimelineSpan(PageStruct, frozen=True):
     start: float
     """Seconds since 1970."""
     end: float | None
-    """null: no end is known."""
+    """null if no end is known."""
     is_estimate: bool = False
-    """The end rests on an estimate or on a run time that is not enforced."""
+    """The end is an estimate, or comes from a run time that is not enforced."""
     fill: float = 0.0
-    """The part of the node's dominant resource that it takes, from 0 to 1: how high the bar is."""
+    """Part of the node's dominant resource, from 0 to 1: the height of the bar."""
 
 
 class TimelineNode(PageStruct, frozen=True):
@@ -110,7 +110,7 @@ class TimelineNode(PageStruct, frozen=True):
 
 
 class NodesTimeline(PageStruct, frozen=True):
-    """GET /timeline: nodes with what ran, runs, is reserved and is planned."""
+    """GET /timeline: past and running pods, reservations and planned starts, by node."""
 
     revision: int
     now: str
@@ -118,7 +118,7 @@ class NodesTimeline(PageStruct, frozen=True):
     """Seconds since 1970: the left edge."""
     end: float
     total: int
-    """Nodes that pass the filters; `offset` and `limit` page through them."""
+    """Number of nodes that match the filters; `offset` and `limit` page through them."""
     nodes: list[TimelineNode]
 
 
@@ -126,7 +126,7 @@ class WaitGroup(PageStruct, frozen=True):
     """Waits of jobs that started, in seconds."""
 
     group: str
-    """A class of sizes such as `2-8 pods`, or a namespace."""
+    """A size class such as `2-8 pods`, or a namespace."""
     jobs: int
     mean: float
     median: float
@@ -135,7 +135,7 @@ class WaitGroup(PageStruct, frozen=True):
 
 
 class HistoryRange(PageStruct, frozen=True):
-    """What the ring keeps: the oldest entries go when it is full."""
+    """The recorded range: the oldest samples are deleted when the file is full."""
 
     first: str | None
     last: str | None
@@ -145,32 +145,32 @@ class HistoryRange(PageStruct, frozen=True):
 
 
 class HistoryPage(PageStruct, frozen=True):
-    """GET /history: `from` and `to` (RFC 3339) limit it; series have at most `points` times (default 300)."""
+    """GET /history: `from` and `to` (RFC 3339) limit the range; series have at most `points` times (default 300)."""
 
     revision: int
     now: str
     kept: HistoryRange
     utilisation: TimeSeries
-    """Allocated part of the cluster, a line for each resource."""
+    """Allocated part of the cluster, one line per resource."""
     queues: TimeSeries
     """Dominant share of each queue."""
     namespaces: TimeSeries
     """Dominant share of each namespace, over all queues."""
     jobs: TimeSeries
-    """Jobs that wait and that run."""
+    """Pending and running jobs."""
     evictions: TimeSeries
-    """Pods evicted since the time before, a line for each rule."""
+    """Pods evicted since the previous time, one line per rule."""
     waits_by_size: list[WaitGroup]
     waits_by_namespace: list[WaitGroup]
 
 
 class QueueHistory(PageStruct, frozen=True):
-    """GET /queues/{name}/history: what a queue had and deserved over time."""
+    """GET /queues/{name}/history: allocated and deserved amounts of a queue over time."""
 
     revision: int
     queue: str
     allocated: TimeSeries
-    """As a part of the cluster, a line for each resource."""
+    """As a part of the cluster, one line per resource."""
     deserved: TimeSeries
     namespaces: TimeSeries
     """Weighted share of each namespace in the queue."""
@@ -179,7 +179,7 @@ class QueueHistory(PageStruct, frozen=True):
 class CycleTimes(PageStruct, frozen=True):
     count: int
     last: float
-    """Milliseconds, as the others."""
+    """In milliseconds, like the others."""
     median: float
     p99: float
     longest: float
@@ -190,17 +190,17 @@ class SchedulerBacklog(PageStruct, frozen=True):
     waiting_jobs: int
     waiting_pods: int
     unanswered: int | None = None
-    """Changes that the API server has not answered yet; null where there is none."""
+    """Writes that the API server has not answered yet; null without an API server."""
 
 
 class ApiLatency(PageStruct, frozen=True):
-    """Requests that write, in seconds."""
+    """Write requests; times in seconds."""
 
     requests: int
     failed: int
     mean: float
     p99: float
-    """The bound of the bucket that it is in."""
+    """The upper bound of its histogram bucket."""
 
 
 class SchedulerProblem(PageStruct, frozen=True):
@@ -217,7 +217,7 @@ class PolicyInForce(PageStruct, frozen=True):
     plugins: list[list[str]]
     """By tier."""
     text: str
-    """The whole policy, as it is in force."""
+    """The whole policy in force."""
     since: str | None = None
 
 
@@ -225,7 +225,7 @@ class ShadowDifference(PageStruct, frozen=True):
     cycle: int
     at: str
     bindings: list[str]
-    """Pods that the shadow policy would bind otherwise."""
+    """Pods that the shadow policy would bind differently."""
     evictions: list[str]
 
 
@@ -235,7 +235,7 @@ class SchedulerPage(PageStruct, frozen=True):
     revision: int
     now: str
     leads: bool | None
-    """null where there is no election."""
+    """null without a leader election."""
     cycles: CycleTimes
     backlog: SchedulerBacklog
     api: ApiLatency | None
@@ -245,6 +245,6 @@ class SchedulerPage(PageStruct, frozen=True):
     shadow_policy: str | None
     shadow: list[ShadowDifference]
     objects: dict[str, int]
-    """How many objects there are, by kind."""
+    """Number of objects by kind."""
     viewers: int
     """Clients of GET /events."""

@@ -13,7 +13,7 @@ JobState = Literal["waiting", "starting", "running", "finished"]
 
 
 class JobSummary(PageStruct, frozen=True, omit_defaults=True, gc=False):
-    """One row. A job that has its minimum and waits for more pods is running, with the reason why the rest waits."""
+    """One row. A job that runs with its minimum while other pods are pending is running, with their reason."""
 
     job: str
     """`namespace/name`."""
@@ -21,39 +21,39 @@ class JobSummary(PageStruct, frozen=True, omit_defaults=True, gc=False):
     queue: str
     state: JobState
     kind: str
-    """PodGroup, Controller (the pods of one), or Pod for a lone pod."""
+    """PodGroup, Controller (the pods of one controller), or Pod for a lone pod."""
     pods: int
     created: str | None
-    """null where its objects do not say."""
+    """null if its objects carry no creation time."""
     placed: int = 0
-    """Pods that are on nodes."""
+    """Pods on nodes."""
     minimum: int = 1
     priority: int = 0
     position: int = 0
-    """Queue position from 1; 0 where it does not wait."""
+    """Queue position from 1; 0 if the job is not pending."""
     reason: str = ""
-    """The dominant reason as one word, for grouping; as NotEnoughResources."""
+    """The dominant reason as one word for grouping, such as NotEnoughResources."""
     message: str = ""
     """The dominant reason as a sentence."""
     starving: bool = False
     held: bool = False
-    """Its pods are gated: a user or a controller holds it."""
+    """Its pods are gated: held by a user or a controller."""
     started: str | None = None
     ended: str | None = None
     outcome: str = ""
-    """Of a finished job: succeeded, failed, deleted or evicted."""
+    """For a finished job: succeeded, failed, deleted or evicted."""
     planned_start: str | None = None
     """A start that backfill protects."""
     estimated_start: str | None = None
-    """A forecast without a guarantee; absent until it is known."""
+    """A forecast without a guarantee; absent until computed."""
     starts_after: str | None = None
-    """Where the forecast ended before this job started."""
+    """The end of the forecast, if the job does not start before it."""
     no_start: bool = False
-    """The forecast has seen all that is known to happen, and the job still waits."""
+    """The job is still pending at the end of everything that the forecast knows to come."""
 
 
 class JobGroupCount(PageStruct, frozen=True):
-    """Jobs that have the same value in the column that is grouped by."""
+    """Jobs with the same value in the grouped column."""
 
     value: str
     count: int
@@ -70,23 +70,23 @@ class FacetCount(PageStruct, frozen=True):
 
 
 class JobFacets(PageStruct, frozen=True):
-    """How many jobs there are with each value, under all filters but the facet's own: what filter menus show."""
+    """Number of jobs for each value, under all filters except the facet's own: the counts of filter menus."""
 
     state: list[FacetCount]
     queue: list[FacetCount]
     namespace: list[FacetCount]
     reason: list[FacetCount]
     labels: list[str]
-    """Keys of labels that jobs have, for `label=` and `group=label:KEY`; the most frequent first, at most 50."""
+    """Label keys of jobs, for `label=` and `group=label:KEY`; the most frequent first, at most 50."""
 
 
 class JobsPage(PageStruct, frozen=True):
-    """GET /jobs. Filters are repeatable: within one they are alternatives, between them all must hold."""
+    """GET /jobs. Filters may be repeated: values of one filter are alternatives, different filters must all match."""
 
     revision: int
     now: str
     total: int
-    """Jobs that pass the filters."""
+    """Number of jobs that match the filters."""
     offset: int
     limit: int
     rows: list[JobSummary]
@@ -100,14 +100,14 @@ JobAction = Literal["cancel", "reprioritise", "hold", "release"]
 
 
 class PodShape(PageStruct, frozen=True):
-    """Pods of a job that request the same and may go to the same nodes."""
+    """Pods of a job with equal requests and equal constraints."""
 
     pods: int
     requests: Amounts
     devices: dict[str, float] = {}
-    """Device classes that it requests, with the number of units."""
+    """Requested device classes, with the number of units."""
     selector: str = ""
-    """What restricts its nodes besides resources, in words; "" if nothing does."""
+    """Node constraints other than resources, in words; "" if there are none."""
 
 
 class DeviceShare(PageStruct, frozen=True):
@@ -117,23 +117,23 @@ class DeviceShare(PageStruct, frozen=True):
 
 
 class PodPlace(PageStruct, frozen=True):
-    """A pod and where it is."""
+    """A pod and its node."""
 
     pod: str
     state: Literal["waiting", "gated", "reserved", "starting", "running", "terminating", "succeeded", "failed"]
     node: str = ""
     since: str | None = None
-    """When it got its node."""
+    """Time of the binding."""
     devices: list[DeviceShare] = []
 
 
 class NodeCause(PageStruct, frozen=True):
-    """Why nodes do not fit, grouped: each node counts once, under its first cause."""
+    """Why nodes do not fit, grouped by cause: each node counts once, under its first cause."""
 
     cause: str
     nodes: int
     examples: list[str] = []
-    """Names of some of them."""
+    """Names of some of these nodes."""
 
 
 class JobStateChange(PageStruct, frozen=True):
@@ -144,45 +144,45 @@ class JobStateChange(PageStruct, frozen=True):
 
 
 class JobDetail(PageStruct, frozen=True):
-    """GET /jobs/{namespace}/{name}: what is known at once. Explanation and order are asked for separately."""
+    """GET /jobs/{namespace}/{name}: what is available at once. Explanation and order are separate requests."""
 
     revision: int
     now: str
     job: JobSummary
     sentence: str
-    """Where it stands and why, in one sentence."""
+    """Its state and the reason, in one sentence."""
     queue_waiting: int
-    """Jobs that wait in its queue."""
+    """Pending jobs in its queue."""
     shapes: list[PodShape]
     pods: list[PodPlace]
     """At most 1,000, by name."""
     pods_total: int
     causes: list[NodeCause]
-    """Empty where it does not wait, or no node was looked at."""
+    """Empty if the job is not pending, or no node was considered."""
     history: list[JobStateChange]
-    """Oldest first, as far as is known."""
+    """Oldest first, as far as recorded."""
     reservations: list[ReservationEntry]
     victims: list[EvictionEntry]
-    """Pods that were evicted for this job."""
+    """Pods evicted for this job."""
     evicted_by: list[EvictionEntry]
-    """Pods of this job that were evicted for others."""
+    """Pods of this job evicted for others."""
     stopped: StopHistory | None
-    """How often preempt and reclaim stopped it, and until when it is protected; null if never."""
+    """How often preempt and reclaim stopped the job, and until when it is protected; null if never."""
     labels: dict[str, str]
     allowed: list[JobAction]
     """Actions that this user may take on this job now."""
 
 
 class StartInterval(PageStruct, frozen=True):
-    """When a waiting job starts if nothing else arrives."""
+    """When a pending job starts if nothing else arrives."""
 
     text: str
     start: str | None = None
-    """By the run times that are known or estimated."""
+    """With the known or estimated run times."""
     earliest: str | None = None
-    """If each run that may end early ended now."""
+    """If every run that may end early ended now."""
     latest: str | None = None
-    """If each run takes the longest that it may; null where that is not bounded."""
+    """If every run takes as long as it may; null if that is unbounded."""
     is_estimate: bool = False
 
 
@@ -191,7 +191,7 @@ class JobExplanation(PageStruct, frozen=True):
 
     revision: int
     explanation: Explanation
-    """`counterfactual.changes` are what would start it now, the smallest first; `forecast` is asked for by itself."""
+    """`counterfactual.changes` would start it now, the smallest first; the forecast is a request of its own."""
 
 
 class JobStart(PageStruct, frozen=True):

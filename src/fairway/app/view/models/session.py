@@ -15,7 +15,7 @@ from fairway.app.view.models.jobs import JobSummary
 
 
 class ViewCapabilities(PageStruct, frozen=True):
-    """What this page can do for this user; views and buttons of the rest are not shown."""
+    """What this page offers this user; views and buttons of everything else are hidden."""
 
     apply: bool
     """POST /apply and /delete are answered (sandbox)."""
@@ -26,38 +26,38 @@ class ViewCapabilities(PageStruct, frozen=True):
     what_if: bool
     history: bool
     devices: bool
-    """There are devices or device classes."""
+    """The cluster has devices or device classes."""
     fleet: bool
     """A hub is connected."""
     live: bool
-    """What is shown goes on; GET /events has deltas. A recording stands still."""
+    """The cluster changes and GET /events has deltas; false for a recording."""
 
 
 class SessionInfo(PageStruct, frozen=True):
-    """GET /session: asked first by the page."""
+    """GET /session: the first request of the page."""
 
     version: str
-    """Of Fairway."""
+    """Version of Fairway."""
     source: Literal["sandbox", "live", "recording"]
     title: str
-    """For the head of the page, as `Sandbox` or the name of the cluster or file."""
+    """Title for the head of the page: `Sandbox`, or the name of the cluster or recording."""
     now: str
-    """The time in what is shown: simulated in a sandbox, the last recorded cycle in a recording."""
+    """Time of the shown cluster: simulated in a sandbox, the shown cycle in a recording."""
     revision: int
-    """Grows with every change of what is shown; events and answers carry it."""
+    """Grows with every change of the shown cluster; events and answers carry it."""
     user: str
     namespaces: list[str] | None
-    """Namespaces whose jobs this user may see; null is all of them."""
+    """Namespaces whose jobs this user may see; null for all."""
     capabilities: ViewCapabilities
     speed: float | None = None
-    """Simulated seconds per real second; null where time is real or stands still."""
+    """Simulated seconds per real second; null where time is real or recorded."""
     paused: bool = False
     behind: str | None = None
-    """By how much what is shown is behind, as `x12 of x60, the last cycle took 5.2 s`; null if it is not."""
+    """How far the page is behind, such as `x12 of x60, the last cycle took 5.2 s`; null if it keeps up."""
     cycle: int | None = None
-    """Of a recording: the number of the cycle that is shown."""
+    """For a recording: the number of the shown cycle."""
     cycles: list[int] = []
-    """Of a recording: its first and its last cycle."""
+    """For a recording: its first and last cycle."""
 
 
 class JobCounts(PageStruct, frozen=True):
@@ -83,9 +83,9 @@ class ClusterSummary(PageStruct, frozen=True):
     reservations: int
     """Jobs with a reservation or a planned start."""
     evictions: int
-    """So far, as far as is known."""
+    """Recorded evictions so far."""
     coming: int = 0
-    """Jobs that a sandbox knows to come later."""
+    """Jobs of a sandbox that arrive later."""
     warnings: list[str] = []
 
 
@@ -93,7 +93,7 @@ class PaceSetting(PageStruct, frozen=True, forbid_unknown_fields=True):
     """POST /pace, and its answer."""
 
     speed: float | None = None
-    """Simulated seconds per real second; null leaves it as it is."""
+    """Simulated seconds per real second; null leaves it unchanged."""
     paused: bool | None = None
 
 
@@ -107,8 +107,8 @@ class StreamStruct(msgspec.Struct, rename="camel", frozen=True, tag_field="type"
 
 
 class HelloEvent(StreamStruct, frozen=True, tag="hello"):
-    """First on every connection. Views that were loaded at another revision are to be loaded again, unless
-    `resumed` says that the deltas between come next."""
+    """The first event of every connection. Views loaded at another revision must be reloaded, unless `resumed` says
+    that the deltas in between follow."""
 
     revision: int
     now: str
@@ -116,39 +116,39 @@ class HelloEvent(StreamStruct, frozen=True, tag="hello"):
 
 
 class DeltaEvent(StreamStruct, frozen=True, tag="delta"):
-    """At most a few per second, however much happens."""
+    """At most a few per second, however much changes."""
 
     revision: int
     now: str
     changed: list[ViewName]
-    """Views whose answers differ from those of the revision before."""
+    """Views whose answers differ from the previous revision."""
     summary: ClusterSummary
     jobs: list[JobSummary]
-    """Rows that are new or other than they were; at most 200."""
+    """New or changed rows; at most 200."""
     removed: list[str]
-    """Jobs that are gone."""
+    """Jobs that no longer exist."""
     jobs_complete: bool
-    """false: more rows changed than are listed; load the table again."""
+    """false if more rows changed than are listed; reload the table."""
     feed: list[FeedEntry]
-    """What happened, oldest first; at most 100."""
+    """Events, oldest first; at most 100."""
 
 
 class ResetEvent(StreamStruct, frozen=True, tag="reset"):
-    """What was missed is no longer kept: load all again."""
+    """The missed deltas are no longer kept: reload everything."""
 
     revision: int
     now: str
 
 
 class BehindEvent(StreamStruct, frozen=True, tag="behind"):
-    """Whether what is shown is behind, when that changes. A new connection is told only if it is."""
+    """Whether the page is behind, sent when that changes. A new connection gets it only if the page is behind."""
 
     text: str | None
-    """As `behind` of the session."""
+    """The same text as `behind` of the session."""
 
 
 class GoodbyeEvent(StreamStruct, frozen=True, tag="goodbye"):
-    """The server ends, or this client was too slow; connect again."""
+    """The server stops, or this client was too slow; reconnect."""
 
     reason: str
 

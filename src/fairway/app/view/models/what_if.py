@@ -1,4 +1,4 @@
-"""Questions about changes that are not made."""
+"""What-if questions: supposed changes, and the difference they would make."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Count = Annotated[int, Meta(ge=1, le=10_000)]
 
 
 class QuestionStruct(msgspec.Struct, rename="camel", frozen=True, forbid_unknown_fields=True):
-    """The base of what a question is made of."""
+    """The base of the parts of a question."""
 
 
 class SetQueueWeight(QuestionStruct, frozen=True, tag="queueWeight", tag_field="kind"):
@@ -40,13 +40,13 @@ class SetNamespaceWeight(QuestionStruct, frozen=True, tag="namespaceWeight", tag
 class AddNodes(QuestionStruct, frozen=True, tag="addNodes", tag_field="kind"):
     count: Count
     like: str = ""
-    """The name of a node that they are like; or give `allocatable`."""
+    """Name of a node to copy; alternatively `allocatable`."""
     allocatable: dict[str, str] = {}
     """Quantities as in manifests."""
 
 
 class RemoveNodes(QuestionStruct, frozen=True, tag="removeNodes", tag_field="kind"):
-    """Their pods are gone too, and are recreated where a simulation is asked for."""
+    """Their pods are removed as well, and recreated in a simulation."""
 
     nodes: Annotated[list[str], Meta(min_length=1, max_length=10_000)]
 
@@ -54,10 +54,10 @@ class RemoveNodes(QuestionStruct, frozen=True, tag="removeNodes", tag_field="kin
 class SubmitForm(QuestionStruct, frozen=True, tag="submitForm", tag_field="kind"):
     name: str
     requests: dict[str, str]
-    """Of each pod; quantities as in manifests."""
+    """Requests of each pod; quantities as in manifests."""
     pods: Count = 1
     minimum: Count | None = None
-    """null: all pods at once."""
+    """null if all pods must start together."""
     namespace: str = "default"
     queue: str = "default"
     priority_class: str = ""
@@ -66,7 +66,7 @@ class SubmitForm(QuestionStruct, frozen=True, tag="submitForm", tag_field="kind"
 
 class SubmitManifest(QuestionStruct, frozen=True, tag="submitManifest", tag_field="kind"):
     yaml: Annotated[str, Meta(max_length=1 << 20)]
-    """Any objects that `fairway apply -f` takes."""
+    """Any objects that `fairway apply -f` accepts."""
 
 
 class CancelJob(QuestionStruct, frozen=True, tag="cancelJob", tag_field="kind"):
@@ -94,29 +94,29 @@ SupposedChange = (
 
 
 class WhatIfRequest(QuestionStruct, frozen=True):
-    """POST /what-if. Nothing is changed: a worker process with limits of time and memory works on a copy."""
+    """POST /what-if. Changes nothing: a worker process with time and memory limits works on a copy."""
 
     changes: Annotated[list[SupposedChange], Meta(min_length=1, max_length=100)]
     mode: Literal["decide", "simulate"] = "decide"
-    """decide: the next cycle, with and without the changes. simulate: from now on until `horizonSeconds`, if nothing
-    else arrives."""
+    """decide: the next cycle, with and without the changes. simulate: from now until `horizonSeconds`, if nothing else
+    arrives."""
     horizon_seconds: Annotated[float, Meta(gt=0, le=7 * 86_400)] = 86_400
 
 
 class SupposedJob(PageStruct, frozen=True):
-    """A job that fares otherwise. States are waiting, starting, evicted, running or absent."""
+    """A job with a different outcome. States are waiting, starting, evicted, running or absent."""
 
     job: str
     queue: str
     before: str
     after: str
     message: str = ""
-    """Why it waits after the changes, if it does."""
+    """Why it is pending after the changes, if it is."""
     start_before: str | None = None
-    """Of a simulation."""
+    """For a simulation."""
     start_after: str | None = None
     earlier_seconds: float | None = None
-    """How much earlier it starts; negative is later."""
+    """Seconds by which it starts earlier; negative if later."""
 
 
 class SupposedQueue(PageStruct, frozen=True):
@@ -134,9 +134,9 @@ class SupposedTotals(PageStruct, frozen=True):
     started: int
     evicted: int
     mean_wait_seconds: float | None = None
-    """Of a simulation: of jobs that started in it."""
+    """For a simulation: mean over the jobs that started in it."""
     utilisation: dict[str, float] = {}
-    """Allocated part of each resource; of a simulation on average."""
+    """Allocated part of each resource; for a simulation, the mean over time."""
 
 
 class WhatIfAnswer(PageStruct, frozen=True):
@@ -146,14 +146,14 @@ class WhatIfAnswer(PageStruct, frozen=True):
     before: SupposedTotals
     after: SupposedTotals
     jobs: list[SupposedJob]
-    """At most 500, those that gain or lose most first."""
+    """At most 500, largest gain or loss first."""
     jobs_total: int
     queues: list[SupposedQueue]
-    """Only those that differ."""
+    """Only queues that differ."""
     evictions: list[str]
-    """Pods that would be evicted with the changes, and would not without."""
+    """Pods that would be evicted only with the changes."""
     warnings: list[str]
     seconds: float
-    """That the answer took."""
+    """Time taken to answer."""
     complete: bool
-    """false: the simulation ended at its limit before its horizon."""
+    """false if the simulation stopped at a limit before its horizon."""
