@@ -24,7 +24,7 @@ const link = new LiveLink("./api/v1/events", () =>
   ),
 );
 
-/** A wrong token only leaves the address: the session is there by an earlier cookie, or its error says what is needed. */
+/** A wrong token is ignored: an earlier cookie may still have a session, else its error tells what is needed. */
 async function enter(): Promise<Session> {
   const token = takeToken();
   if (token) await signIn(token).catch(() => undefined);
@@ -36,7 +36,7 @@ function Start() {
   const [error, setError] = useState<ApiError | null>(null);
   const [turn, setTurn] = useState(0);
   useEffect(() => {
-    // The same address, opened in a tab that shows the page already, loads nothing again.
+    // The same address, opened in a tab that already shows the page, does not reload it.
     const entered = (): void => {
       const token = takeToken();
       if (!token) return;
@@ -72,7 +72,7 @@ function Start() {
       {error.status === 401 || error.status === 403 ? (
         <SignIn message={error.message} onDone={() => setTurn(turn + 1)} />
       ) : (
-        <Empty title="Fairway does not answer">
+        <Empty title="Fairway does not respond">
           {error.message} <button type="button" onClick={() => setTurn(turn + 1)}>Try again</button>
         </Empty>
       )}
@@ -80,7 +80,7 @@ function Start() {
   );
 }
 
-/** A report carries its data along; everything else is asked of a server. */
+/** A report carries its data; everything else comes from a server. */
 async function begin(root: HTMLElement): Promise<void> {
   try {
     const report = await embeddedReport();

@@ -80,7 +80,7 @@ describe("supposed changes", () => {
 
   it("say which field is wrong", () => {
     expect(toChange("queueWeight", { queue: "research", weight: "0" })).toBe("Weight: 0 is not a whole number above 0");
-    expect(toChange("queueWeight", { weight: "1" })).toBe("Queue: a value is needed");
+    expect(toChange("queueWeight", { weight: "1" })).toBe("Queue: required");
     expect(toChange("addNodes", { count: "2", allocatable: "cpu" })).toBe("or each with: cpu is not resource=amount, such as cpu=4");
   });
 

@@ -80,7 +80,7 @@ def test_an_eviction_says_which_for_which_by_which_rule_and_what_was_lost(served
     viewed.go(f"jobs/{row['forJob']}")
     assert (
         row["job"].partition("/")[2]
-        in viewed.page.get_by_role("region", name="Evicted for it", exact=True).inner_text()
+        in viewed.page.get_by_role("region", name="Evicted for this job", exact=True).inner_text()
     )
     viewed.go(f"jobs/{row['job']}")
     assert (
@@ -96,7 +96,7 @@ def test_devices_say_which_pod_has_them(served: ServedPage, viewed: Viewed) -> N
     viewed.page.get_by_label("Pod that has it").fill("render-0")
     viewed.page.wait_for_url("**holder=render-0*")
     viewed.settled()
-    rows = viewed.page.locator("section", has_text="Pods that have it").locator("tbody tr")
+    rows = viewed.page.locator("section", has_text="Allocated to").locator("tbody tr")
     rows.filter(has_text="team-red/render-0-0").first.wait_for()
     assert served.ask("devices?holder=render-0")["total"] == 2
     rows.nth(2).wait_for(state="detached")  # the rows of other pods go when the answer comes

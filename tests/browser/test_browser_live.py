@@ -27,7 +27,7 @@ def served(tmp_path: Path) -> Iterator[ServedPage]:
 
 def test_a_job_submitted_in_the_terminal_appears(served: ServedPage, fresh: Viewed) -> None:
     fresh.go("jobs?search=giant")
-    fresh.page.get_by_text("No job passes these filters").wait_for()
+    fresh.page.get_by_text("No job matches these filters").wait_for()
     served.command("apply", "-f", str(GANG))
     fresh.page.locator(".grid-row", has_text="giant").wait_for()
     served.command("delete", "job", "language/giant")
@@ -49,7 +49,7 @@ def test_the_page_finds_a_restarted_server_again(served: ServedPage, fresh: View
     fresh.go("jobs")
     fresh.page.locator("[data-state=live]").wait_for()
     served.stop(signal.SIGKILL)
-    fresh.page.get_by_role("alert").get_by_text("The server does not answer.").wait_for()
+    fresh.page.get_by_role("alert").get_by_text("The server does not respond.").wait_for()
     assert fresh.page.locator(".grid-row").count() > 0  # what was known stays
     served.start("--port", port)
     fresh.page.locator("[data-state=live]").wait_for()

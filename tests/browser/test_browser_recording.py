@@ -107,7 +107,7 @@ def test_a_job_of_it_is_explained_and_has_its_victims(served: ServedPage, viewed
     waiting = served.ask("jobs?state=waiting&search=train&limit=1")["rows"][0]["job"]
     viewed.go(f"jobs/{waiting}")
     viewed.page.get_by_role("region", name="What would start it now").get_by_text("Found by deciding").wait_for()
-    viewed.page.get_by_role("region", name="Order, key by key").locator("tbody tr").first.wait_for()
+    viewed.page.get_by_role("region", name="Queue position, key by key").locator("tbody tr").first.wait_for()
     evicted = served.ask("evictions?limit=1")["rows"][0]
     viewed.go(f"jobs/{evicted['job']}")
     viewed.page.get_by_role("region", name="Evicted for others", exact=True).wait_for()
@@ -147,7 +147,7 @@ def test_rows_in_sight_have_estimated_starts_though_thousands_wait(served: Serve
     assert served.ask("jobs?state=waiting&limit=0")["total"] > 2_000
     viewed.go("jobs?state=waiting")
     viewed.page.locator("[title^='estimated start']").first.wait_for()
-    eventually(lambda: viewed.page.locator("[title*='not worked out yet']").count() == 0, "all starts in sight")
+    eventually(lambda: viewed.page.locator("[title*='not computed yet']").count() == 0, "all starts in sight")
     known = ("estimatedStart", "plannedStart", "startsAfter", "noStart")
     rows = served.ask("jobs?state=waiting&limit=1000")["rows"]
     assert all(any(row.get(name) for name in known) for row in rows)
@@ -161,7 +161,7 @@ def test_what_if_is_answered_from_the_recorded_state(viewed: Viewed) -> None:
     viewed.page.get_by_role("button", name="Add", exact=True).click()
     viewed.page.get_by_role("button", name="Show the difference").click()
     viewed.page.get_by_role("heading", name="The difference").wait_for()
-    viewed.page.get_by_role("region", name="Jobs that fare otherwise").first.wait_for()
+    viewed.page.get_by_role("region", name="Jobs with a different outcome").first.wait_for()
 
 
 def test_a_deep_link_opens_its_view(served: ServedPage, viewed: Viewed) -> None:

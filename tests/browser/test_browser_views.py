@@ -125,7 +125,7 @@ def test_a_job_says_why_what_would_start_it_and_when(served: ServedPage, viewed:
     for cause in served.ask("jobs/language/pretrain")["causes"][:1]:
         assert cause["cause"] in text
     assert "starving" in text
-    assert "Order, key by key" in text
+    assert "Queue position, key by key" in text
     assert viewed.page.get_by_role("button", name="Cancel job").count() == 0  # read-only without --allow-actions
 
 

@@ -25,7 +25,7 @@ export interface Asked {
   readonly signal?: AbortSignal;
 }
 
-/** An answer that is not a success: what the server said, or that there was none (status 0). */
+/** An error answer with the server's message; status 0 if there was no answer. */
 export class ApiError extends Error {
   constructor(
     readonly status: number,
@@ -44,7 +44,7 @@ export function post<P extends PostPath>(path: P, body: PostBody<P>, asked: Aske
   return send(address(path, asked), body);
 }
 
-/** A token becomes a cookie that scripts cannot read. Not a part of the contract: only browsers need it. */
+/** Exchanges a token for a cookie that scripts cannot read. Not part of the contract: only browsers need it. */
 export async function signIn(token: string): Promise<void> {
   await send(address("/api/v1/login"), { token });
 }
@@ -72,7 +72,7 @@ async function answer<T>(url: string, init: RequestInit): Promise<T> {
     response = await fetch(url, { ...init, credentials: "same-origin" });
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
-    throw new ApiError(0, "The server does not answer.");
+    throw new ApiError(0, "The server does not respond.");
   }
   if (!response.ok) throw new ApiError(response.status, await problem(response));
   return (await response.json()) as T;
@@ -83,7 +83,7 @@ async function problem(response: Response): Promise<string> {
     const said = (await response.json()) as { error?: unknown };
     if (typeof said.error === "string") return said.error;
   } catch {
-    // Not JSON: a proxy's page, for example. The status says what there is to say.
+    // Not JSON, for example an error page of a proxy: the status is all there is.
   }
   return `The server answered ${response.status} ${response.statusText}`.trim();
 }

@@ -1,4 +1,4 @@
-/** The stream of changes: one connection for the whole page. Views ask to be told when what they show has changed. */
+/** The event stream: one connection for the whole page. Views subscribe to changes of what they show. */
 
 import type { Schemas } from "./client";
 
@@ -6,7 +6,7 @@ export type Summary = Schemas["ClusterSummary"];
 export type JobRow = Schemas["JobSummary"];
 export type Delta = Schemas["DeltaEvent"];
 export type ViewName = Delta["changed"][number];
-/** `refused`: the server answers, and does not know this browser any more. */
+/** `refused`: the server answers, but this browser has no session any more. */
 export type LinkState = "connecting" | "live" | "lost" | "refused" | "recorded";
 
 type Listener = (changed: ReadonlySet<ViewName> | "all", delta: Delta | null) => void;
@@ -19,9 +19,9 @@ export class LiveLink {
   now = "";
   revision = 0;
   summary: Summary | null = null;
-  /** By how much what is shown is behind, in words; null where it is not. */
+  /** How far the page is behind, in words; null if it keeps up. */
   behind: string | null = null;
-  /** How often something was told: who draws compares it. */
+  /** Number of notifications; components compare it to redraw. */
   turns = 0;
 
   private source: EventSource | null = null;
@@ -37,13 +37,13 @@ export class LiveLink {
     private readonly probe: () => Promise<number>,
   ) {}
 
-  /** Views: told what changed. */
+  /** Calls views with what changed. */
   onChange(listener: Listener): () => void {
     this.views.add(listener);
     return () => this.views.delete(listener);
   }
 
-  /** The head of the page: told of every event, and of the state of the connection. */
+  /** Calls the head of the page for every event and every change of the connection. */
   watch(watcher: () => void): () => void {
     this.watchers.add(watcher);
     return () => this.watchers.delete(watcher);
@@ -117,7 +117,7 @@ export class LiveLink {
     this.tell();
   }
 
-  /** A closed connection is opened again by us, with growing pauses: the browser gives up on some errors. */
+  /** Reconnects with growing pauses: the browser itself gives up on some errors. */
   private lost(): void {
     this.end();
     if (this.state !== "refused") this.become("lost");
@@ -125,7 +125,7 @@ export class LiveLink {
     this.wait = Math.min(LONGEST_RETRY, this.wait * 2);
   }
 
-  /** A stream does not say why it fails; an ordinary request does. */
+  /** A stream does not report why it fails; an ordinary request does. */
   private async again(): Promise<void> {
     const status = await this.probe();
     if (status === 200) this.connect();

@@ -18,7 +18,7 @@ export function usePage(): PageContext {
   return page;
 }
 
-/** The connection, drawn again with each of its events. */
+/** The connection; redraws the component with each of its events. */
 export function useLink(): LiveLink {
   const { link } = usePage();
   const [, setTurn] = useState(link.turns);
@@ -39,7 +39,7 @@ export interface Loaded<T> {
 
 const PAUSE = 1000;
 
-/** Calls `again` when one of the views changes, at most once a second and only while the page is looked at. */
+/** Calls `again` when one of the views changes, at most once a second and only while the page is visible. */
 export function useChanges(views: readonly ViewName[], again: () => void): void {
   const { link } = usePage();
   const call = useRef(again);
@@ -78,7 +78,7 @@ export function useChanges(views: readonly ViewName[], again: () => void): void 
   }, [link, key]);
 }
 
-/** What a GET answers. The last answer stays while the next is on its way; `null` as path loads nothing. */
+/** The answer of a GET. The last answer stays until the next arrives; a `null` path loads nothing. */
 export function useGet<P extends GetPath>(
   path: P | null,
   asked: Omit<Asked, "signal"> = {},
@@ -115,13 +115,13 @@ interface State<T> {
   readonly error: ApiError | null;
 }
 
-/** A server that is away is said once, by the head of the page: what was loaded before stays. */
+/** A lost server is reported once, by the head of the page; loaded data stays. */
 function failed<T>(old: State<T>, key: string | null, error: ApiError): State<T> {
   const data = old.key === key ? old.data : null;
   return data !== null && error.status === 0 ? old : { key, data, error };
 }
 
-/** Whether two requests differ in their query alone: then the old answer may stay until the new one is there. */
+/** Whether two requests differ in their query only: then the old answer stays until the new one arrives. */
 function samePath(one: string | null, other: string | null): boolean {
   if (one === null || other === null) return false;
   const [path, asked] = JSON.parse(one) as [string, Asked];

@@ -1,4 +1,4 @@
-/** What the head says of the connection: live, behind, or which kind of away. */
+/** The state of the connection in words: live, behind, or why it is down. */
 
 import type { LinkState } from "../api/live";
 
@@ -10,7 +10,7 @@ export interface LinkText {
   readonly detail: string;
 }
 
-/** A connection that is not live says so first: what it was told before is out of date. */
+/** A connection that is not live shows that first: older news is out of date. */
 export function linkText(state: LinkState, behind: string | null): LinkText {
   if (state === "live" && behind !== null) return { state: "behind", word: "Behind:", detail: behind };
   return { state, word: WORDS[state], detail: "" };

@@ -1,4 +1,4 @@
-/** How fast the time of a sandbox goes: pause, twice as fast, half as fast. */
+/** The pace of a sandbox: pause, twice as fast, half as fast. */
 
 import { useState } from "preact/hooks";
 import { ApiError, post } from "../api/client";

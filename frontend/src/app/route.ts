@@ -1,7 +1,7 @@
 /**
  * The address is the state of a view: `#/jobs?queue=research&sort=-waiting`.
  *
- * It is kept behind the `#`, so that the page works under any path of a proxy and what is looked at is in no server's log.
+ * It follows the `#`, so that the page works under any path of a proxy and no server logs what is viewed.
  */
 
 import { useEffect, useMemo, useState } from "preact/hooks";
@@ -25,7 +25,7 @@ export function href(path: readonly string[], query?: Patch | URLSearchParams): 
   return `#/${path.map(encodeURIComponent).join("/")}${text ? `?${text}` : ""}`;
 }
 
-/** A copy with the given keys set, or dropped where the value is null or empty. */
+/** A copy with these keys set, or removed if the value is null or empty. */
 export function patched(query: URLSearchParams, patch: Patch): URLSearchParams {
   const copy = new URLSearchParams(query);
   for (const [key, value] of Object.entries(patch)) {

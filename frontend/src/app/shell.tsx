@@ -63,7 +63,7 @@ function LinkState() {
   );
 }
 
-/** The head's figures come with each delta; they are asked for once, and again when deltas were missed. */
+/** Each delta carries the figures of the head; they are requested once, and again after missed deltas. */
 function useSummary(): void {
   const { link } = usePage();
   const loaded = useGet("/api/v1/overview", {}, ["session"]);
@@ -86,7 +86,7 @@ function LostBanner() {
     return (
       <div class="banner bad" role="alert">
         <span>
-          <strong>This browser is signed out.</strong> Open the address that the terminal printed, or reload the page to give a token; what is shown is of {dateTime(link.now)}.
+          <strong>This browser is signed out.</strong> Open the address that the terminal printed, or reload the page and enter a token. Last update: {dateTime(link.now)}.
         </span>
       </div>
     );
@@ -95,9 +95,9 @@ function LostBanner() {
   return (
     <div class="banner" role="alert">
       <span>
-        <strong>The server does not answer.</strong> What is shown is of {dateTime(link.now)}; the page connects again by itself.
+        <strong>The server does not respond.</strong> Last update: {dateTime(link.now)}. The page reconnects automatically.
       </span>
-      <button type="button" onClick={() => link.retryNow()}>Try now</button>
+      <button type="button" onClick={() => link.retryNow()}>Reconnect now</button>
     </div>
   );
 }

@@ -1,4 +1,4 @@
-/** Where the server does not know this browser: a token opens the page, and the server makes a cookie of it. */
+/** Sign-in for a browser without a session: the server exchanges a token for a cookie. */
 
 import { useState } from "preact/hooks";
 import { ApiError, signIn } from "../api/client";

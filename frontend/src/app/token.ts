@@ -6,13 +6,13 @@
 
 const PREFIX = "#token=";
 
-/** The view that follows the token, as a hash; "" where there is none. */
+/** The view after the token, as a hash; "" if there is none. */
 export function viewAfterToken(hash: string): string {
   const end = hash.indexOf("#", PREFIX.length);
   return end < 0 ? "" : hash.slice(end);
 }
 
-/** The token of an address; "" where it has none. */
+/** The token of an address; "" if there is none. */
 export function tokenOf(hash: string): string {
   if (!hash.startsWith(PREFIX)) return "";
   const text = hash.slice(PREFIX.length, hash.length - viewAfterToken(hash).length);
@@ -23,7 +23,7 @@ export function tokenOf(hash: string): string {
   }
 }
 
-/** The token of the page's address, which then has none. */
+/** Takes the token out of the page's address. */
 export function takeToken(): string {
   const token = tokenOf(location.hash);
   if (location.hash.startsWith(PREFIX)) history.replaceState(null, "", location.pathname + viewAfterToken(location.hash));

@@ -1,4 +1,4 @@
-/** Kubernetes amounts as the server writes them ("500m", "64Gi", "12") read, compared and shown. */
+/** Reads, compares and formats Kubernetes amounts ("500m", "64Gi", "12"). */
 
 const SUFFIXES: Readonly<Record<string, number>> = {
   n: 1e-9, u: 1e-6, m: 1e-3, "": 1, k: 1e3, M: 1e6, G: 1e9, T: 1e12, P: 1e15, E: 1e18,
@@ -7,7 +7,7 @@ const SUFFIXES: Readonly<Record<string, number>> = {
 const QUANTITY = /^([+-]?[0-9.]+(?:e[+-]?[0-9]+)?)([numkMGTPE]?|[KMGTPE]i)$/i;
 const BYTE_UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"] as const;
 
-/** The number an amount stands for; 0 where there is none or it cannot be read. */
+/** The value of an amount; 0 if it is missing or unreadable. */
 export function amount(text: string | number | null | undefined): number {
   if (typeof text === "number") return text;
   const found = QUANTITY.exec((text ?? "").trim());
@@ -20,7 +20,7 @@ export function isBytes(resource: string): boolean {
   return resource === "memory" || resource === "ephemeral-storage" || resource.startsWith("hugepages-");
 }
 
-/** At most three digits that matter, with a narrow space between thousands: 12, 1.5, 1 204. */
+/** At most three significant digits, with a narrow space between thousands: 12, 1.5, 1 204. */
 export function count(value: number): string {
   if (!Number.isFinite(value)) return "–";
   const size = Math.abs(value);

@@ -43,7 +43,7 @@ export function dateTime(text: string | null | undefined): string {
   return text ? whole(text) : "–";
 }
 
-/** 2026-01-01 14:05:09, to the nearest second; what is no time stays as it is. */
+/** 2026-01-01 14:05:09, to the nearest second; text that is no time stays unchanged. */
 function whole(text: string): string {
   const value = seconds(text);
   return Number.isFinite(value) ? fromSeconds(Math.round(value)).replace("T", " ").slice(0, -1) : text;
@@ -63,7 +63,7 @@ export function timeMark(stamp: number): string {
   return time === "00:00:00" ? dayMonth(text) : time.endsWith(":00") ? time.slice(0, 5) : time;
 }
 
-/** Times inside a sentence as people read them. */
+/** Replaces RFC 3339 times inside a sentence by readable ones. */
 export function readable(text: string): string {
   return text.replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g, whole);
 }

@@ -13,7 +13,7 @@ export interface Amounts {
   readonly requested: number;
 }
 
-/** `capacity` is what the cluster has: the same scale for all queues, so that lengths can be compared. */
+/** `capacity` of the cluster is the scale for all queues, so that lengths can be compared. */
 export function ShareBar(props: { amounts: Amounts; capacity: number }) {
   const { amounts } = props;
   const { resource } = amounts;
@@ -64,7 +64,7 @@ export function ShareLegend() {
   return (
     <ul class="legend" aria-label="Legend of the bars">
       <li><span class="key fill" /> allocated</li>
-      <li><span class="key fill over" /> borrowed from queues that do not use theirs</li>
+      <li><span class="key fill over" /> borrowed from other queues</li>
       <li><span class="key fill kept" /> reserved</li>
       <li><span class="key mark deserved" /> deserved</li>
       <li><span class="key mark guarantee" /> guarantee</li>

@@ -1,4 +1,4 @@
-/** Small parts that all views are made of. */
+/** Small parts shared by all views. */
 
 import type { ComponentChildren } from "preact";
 import type { ApiError } from "../api/client";
@@ -42,12 +42,12 @@ export function Empty(props: HasChildren & { title: string }) {
   );
 }
 
-/** Something that could not be loaded; what a user may not see is said calmly, there is nothing to try again. */
+/** A failed request. Missing permission is no error to retry, so it has a calm message and no button. */
 export function Problem(props: { error: ApiError; retry: () => void; what: string }) {
   if (props.error.status === 403) {
     return (
       <div class="panel">
-        <Empty title="You may not see this">{props.error.message}</Empty>
+        <Empty title="You do not have access">{props.error.message}</Empty>
       </div>
     );
   }
@@ -148,7 +148,7 @@ export function Tiles(props: { tiles: readonly (readonly [string, ComponentChild
   );
 }
 
-/** Buttons of which one is chosen. */
+/** Buttons, one of which is selected. */
 export function Choice<T extends string>(props: {
   label: string;
   options: readonly (readonly [T, string])[];
@@ -166,7 +166,7 @@ export function Choice<T extends string>(props: {
   );
 }
 
-/** A text in which no name is broken at its hyphens, unless it is longer than a line. */
+/** Text in which names are not broken at hyphens, unless they are longer than a line. */
 export function Prose(props: { text: string }) {
   return (
     <>
@@ -177,7 +177,7 @@ export function Prose(props: { text: string }) {
   );
 }
 
-/** Some of a list of names, with how many more there are. */
+/** The first names of a list, and the number of others. */
 export function Names(props: { names: readonly string[]; most?: number; link?: (name: string) => string }) {
   const most = props.most ?? 3;
   const rest = props.names.length - most;

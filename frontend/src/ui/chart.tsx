@@ -1,4 +1,4 @@
-/** Lines over time, drawn by uPlot; the same figures as a table for those who do not look at lines. */
+/** Lines over time, drawn by uPlot; on demand, the same figures as an accessible table. */
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";

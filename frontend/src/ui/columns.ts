@@ -4,9 +4,9 @@ export interface Sizing {
   readonly key: string;
   /** The least width in pixels. */
   readonly width: number;
-  /** How much of the space that is left it takes; 0 keeps its width. */
+  /** Part of the remaining space that it takes; 0 keeps its width. */
   readonly grow?: number;
-  /** Columns with the largest number go first where there is little space; 0 never goes. */
+  /** Columns with the largest number are dropped first if space is short; 0 is never dropped. */
   readonly drop?: number;
 }
 
@@ -26,7 +26,7 @@ export function template(columns: readonly Sizing[]): string {
   return columns.map((one) => (one.grow ? `minmax(${one.width}px, ${one.grow}fr)` : `${one.width}px`)).join(" ");
 }
 
-/** Rows that are in sight, with some above and below. */
+/** Visible rows, with some above and below. */
 export function visibleRange(scroll: number, height: number, row: number, count: number, extra = 8): [number, number] {
   const first = Math.max(0, Math.min(Math.floor(scroll / row) - extra, count));
   const last = Math.min(count, Math.ceil((scroll + height) / row) + extra);

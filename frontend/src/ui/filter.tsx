@@ -1,4 +1,4 @@
-/** Filters: a text, and menus of values with their counts. What is chosen is shown and can be taken away. */
+/** Filters: a text, and menus of values with their counts. Selected values are shown as chips that remove them. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { count } from "../format/amounts";
@@ -31,7 +31,7 @@ export function SearchBox(props: { label: string; value: string; onChange: (valu
   );
 }
 
-/** A menu of values of which several may be chosen. */
+/** A menu of values with multiple selection. */
 export function Facet(props: {
   title: string;
   options: readonly FacetOption[];

@@ -118,7 +118,7 @@ export function spanText(span: Span, node: string, now: number | null): string {
   return `${span.job} on ${node}: ${kind}, ${pods}, from ${from}, ${until}${left}`;
 }
 
-/** Where the picture begins: not long before the first thing that is in it. */
+/** The left edge: shortly before the first span. */
 export function firstTime(nodes: readonly Node[], start: number, now: number): number {
   let first = now;
   for (const node of nodes) for (const span of node.spans) first = Math.min(first, span.start);

@@ -11,9 +11,9 @@ import { useSize } from "./size";
 export interface Column<Row> extends Sizing {
   readonly title: string;
   readonly align?: "end";
-  /** What a short title stands for. */
+  /** Tooltip that explains a short title. */
   readonly hint?: string;
-  /** The key to sort by; none where it cannot be sorted by this. */
+  /** Sort key; absent if the column cannot be sorted. */
   readonly sort?: string;
   readonly cell: (row: Row) => ComponentChildren;
 }
@@ -30,11 +30,11 @@ export interface Props<Row> {
   readonly sort?: string;
   readonly onSort?: (sort: string) => void;
   readonly empty: ComponentChildren;
-  /** What stands below a row where the column of this key does not fit. */
+  /** Shown below a row if the column with this key does not fit. */
   readonly below?: { readonly column: string; readonly cell: (row: Row) => ComponentChildren };
-  /** Rows that are shown at most without scrolling. */
+  /** Maximum number of rows shown without scrolling. */
   readonly most?: number;
-  /** The row that is active at first, so that going back leads to where one was. */
+  /** The initially active row, so that going back restores the position. */
   readonly start?: number;
   readonly onActive?: (index: number) => void;
 }

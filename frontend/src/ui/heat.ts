@@ -1,4 +1,4 @@
-/** The layout of a heat map: how large cells are, which cell is where, and what it says as a sentence. Pure. */
+/** The layout of a heat map: size and position of cells, and a summary sentence. Pure. */
 
 export interface Layout {
   readonly columns: number;
@@ -11,10 +11,10 @@ export interface Layout {
 const LARGEST = 84;
 const SMALLEST = 6;
 
-/** From this size on a cell says which node it is. */
+/** Cells of at least this size show the name of the node. */
 export const NAMED = 60;
 
-/** The largest cells with which `count` nodes fit into the space; small ones are never below a size one can hit. */
+/** The largest cells with which `count` nodes fit into the space, but never too small to click. */
 export function layout(count: number, width: number, height: number): Layout {
   for (let step = LARGEST; step > SMALLEST; step -= step > 32 ? 4 : 1) {
     const columns = Math.max(1, Math.floor(width / step));

@@ -11,7 +11,7 @@ export interface Cell {
   readonly reserved: boolean;
   /** Ready, NotReady or SchedulingDisabled. */
   readonly state: string;
-  /** What is said of it when it is in focus. */
+  /** Text shown while it has the focus. */
   readonly text: string;
 }
 

@@ -1,4 +1,4 @@
-/** Spans of one node that overlap are put below each other: the lowest lane that is free. Pure. */
+/** Overlapping spans of a row go to separate lanes, each to the lowest free one. Pure. */
 
 export interface Timed {
   readonly start: number;

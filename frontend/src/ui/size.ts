@@ -25,7 +25,7 @@ export function themeColour(name: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
-/** Changes whenever the system goes from light to dark or back: what is drawn on a canvas has to be drawn again. */
+/** The system's theme. Canvases must be redrawn when it changes. */
 export function useTheme(): "light" | "dark" {
   const query = "(prefers-color-scheme: dark)";
   const [dark, setDark] = useState(() => matchMedia(query).matches);

@@ -1,4 +1,4 @@
-/** Waits of groups of jobs as a table, with a bar for what most of them waited. */
+/** Waits of groups of jobs as a table, with a bar for a high percentile. */
 
 import { count } from "../format/amounts";
 import { duration } from "../format/time";

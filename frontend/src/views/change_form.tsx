@@ -63,7 +63,7 @@ function FieldInput(props: { field: Field; value: string; onChange: (text: strin
   );
 }
 
-/** Names that exist, offered while one types. */
+/** Existing names, suggested while typing. */
 function Suggestions() {
   const queues = useGet("/api/v1/queues").data?.queues ?? [];
   const nodes = useGet("/api/v1/nodes").data?.names ?? [];

@@ -6,7 +6,7 @@ import { count, percent } from "../format/amounts";
 import { Tag } from "../ui/basics";
 import { Meter } from "../ui/bars";
 
-/** What pods have of it, be it by itself or as a part of a group of devices. */
+/** Units allocated to pods, directly or as part of a device group. */
 function inUse(device: Schemas["NodeDevice"]): number {
   return Object.values(device.holders).reduce((sum, units) => sum + units, 0);
 }
@@ -19,7 +19,7 @@ export function DeviceTable(props: { devices: readonly Schemas["NodeDevice"][]; 
           <tr>
             {props.withNode ? <th scope="col">Node</th> : null}
             <th scope="col">Device</th>
-            <th scope="col">Pods that have it</th>
+            <th scope="col">Allocated to</th>
             <th scope="col" class="wide">In use</th>
             <th scope="col">Kind</th>
             <th scope="col">Classes</th>

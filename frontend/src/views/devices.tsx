@@ -1,4 +1,4 @@
-/** Device classes, devices and which pods have them. */
+/** Device classes, devices, and the pods that have them. */
 
 import { useGet } from "../api/use";
 import { useQuery } from "../app/route";
@@ -39,7 +39,7 @@ export function DevicesView() {
           </div>
           <Chips chips={chips} clear={clear} />
           <Panel title="Devices" note={data.total > data.devices.length ? `the first ${count(data.devices.length)} of ${count(data.total)}` : undefined}>
-            {data.devices.length > 0 ? <DeviceTable devices={data.devices} withNode /> : <Empty title="No device passes these filters" />}
+            {data.devices.length > 0 ? <DeviceTable devices={data.devices} withNode /> : <Empty title="No device matches these filters" />}
             {data.total > data.devices.length && limit < 1000 ? (
               <button type="button" class="plain" onClick={() => change({ limit: String(Math.min(1000, limit + STEP)) })}>Show more</button>
             ) : null}
@@ -52,7 +52,7 @@ export function DevicesView() {
 
 function Classes(props: { rows: readonly { name: string; allocatable: number; requested: number; selector: string; problems?: readonly string[] }[]; choose: (name: string) => void }) {
   return (
-    <Panel title="Classes" note="Allocatable units, and how many pods request">
+    <Panel title="Classes" note="Allocatable units, and units requested by pods">
       <div class="scroll-x" tabIndex={0} role="region" aria-label="Table of device classes">
         <table class="amounts">
           <thead>

@@ -1,4 +1,4 @@
-/** Evictions as a table: whom, for whom, by which rule, what was lost. */
+/** Evictions as a table: evicted pod, claimant, rule, work lost. */
 
 import type { Schemas } from "../api/client";
 import { href } from "../app/route";

@@ -1,4 +1,4 @@
-/** Which pods were evicted for which, what is reserved and planned, and all of it on a timeline of nodes. */
+/** Evictions with their claimants, reservations and planned starts, and a timeline of nodes. */
 
 import { useGet } from "../api/use";
 import { href, useQuery } from "../app/route";
@@ -64,7 +64,7 @@ function Events() {
   const { data, error, reload } = useGet("/api/v1/feed", { query: { limit: 200 } }, ["jobs", "evictions", "reservations", "nodes"]);
   if (error) return <Problem error={error} retry={reload} what="The events" />;
   if (!data) return <Loading what="events" />;
-  if (data.rows.length === 0) return <Empty title="Nothing happened yet">Jobs that arrive, start, end or are evicted appear here.</Empty>;
+  if (data.rows.length === 0) return <Empty title="No events yet">Events of jobs (arrivals, starts, ends, evictions) appear here.</Empty>;
   return (
     <div class="table-frame" tabIndex={0} role="region" aria-label="Events">
       <ol class="story">
@@ -107,8 +107,8 @@ function Timeline() {
         </>
       ) : null}
       {data && data.nodes.length === 0 ? (
-        <Empty title={search ? "No node has this in its name" : "No nodes"}>
-          {search ? "Take the filter away to see all." : "What runs on nodes, is reserved and is planned appears here."}
+        <Empty title={search ? "No node name contains this" : "No nodes"}>
+          {search ? "Clear the filter to see all nodes." : "Running pods, reservations and planned starts appear here."}
         </Empty>
       ) : null}
     </Panel>
@@ -121,7 +121,7 @@ function Reservations() {
   return (
     <Panel title="Reservations and planned starts" note={data ? plural(jobs.length, "job") : undefined}>
       {error ? <Problem error={error} retry={reload} what="The reservations" /> : !data ? <Loading what="reservations" /> : null}
-      {data && jobs.length === 0 ? <Empty title="Nothing is reserved">A job that starves gets nodes reserved; backfill plans starts.</Empty> : null}
+      {data && jobs.length === 0 ? <Empty title="No reservations">Nodes are reserved for starving jobs, and backfill plans starts.</Empty> : null}
       {data && jobs.length > 0 ? (
         <div class="scroll-x" tabIndex={0} role="region" aria-label="Table of reservations">
           <table>

@@ -1,4 +1,4 @@
-/** Fragmentation: how many gangs of k pods of a shape fit now, and how much free capacity is of no use for them. */
+/** Fragmentation: how many gangs of k pods of a shape fit now, and how much free capacity they cannot use. */
 
 import { useGet } from "../api/use";
 import { useQuery } from "../app/route";
@@ -19,7 +19,7 @@ export function FitPanel(props: { resources: readonly string[] }) {
   const asked = /^\d+$/.test(pods) && Number(pods) > 0 && requests.length > 0;
   const { data, error, reload } = useGet(asked ? "/api/v1/nodes/fit" : null, { query: { pods, request: requests } }, ["nodes"]);
   return (
-    <Panel title="What fits now" note="By free capacity alone: queues, priorities and placement rules are not asked">
+    <Panel title="What fits now" note="By free capacity alone, without queues, priorities and placement rules">
       <div class="filters fit-form">
         <label class="labelled">
           <span>Gangs of</span>
@@ -59,7 +59,7 @@ function Answer(props: { data: NonNullable<ReturnType<typeof useGet<"/api/v1/nod
       <div class="columns">
         <GangSizes total={data.totalPods} />
         <table class="per-node">
-          <caption>Nodes by how many such pods each takes</caption>
+          <caption>Nodes by the number of such pods that fit</caption>
           <tbody>
             {sizes.slice(0, 12).map(([size, nodes]) => (
               <tr key={size}>

@@ -62,7 +62,7 @@ function Clusters(props: { rows: readonly Schemas["FleetPage"]["clusters"][numbe
   );
 }
 
-/** What conditions say that is worth knowing: that nothing is misconfigured is not. */
+/** Conditions worth showing: that nothing is misconfigured is not one of them. */
 function standing(conditions: readonly Schemas["FleetCondition"][]): string {
   const told = conditions.filter((one) => one.type !== "PlacementMisconfigured" || one.status === "True");
   return told.map((one) => `${one.status === "True" ? "" : "not satisfied: "}${one.message}`).join("; ");

@@ -1,4 +1,4 @@
-/** What was: waits, utilisation, evictions and shares over time, from the ring of recorded cycles. */
+/** Waits, utilisation, evictions and shares over time, from recorded samples. */
 
 import type { Schemas } from "../api/client";
 import { useGet, useLink } from "../api/use";
@@ -17,7 +17,7 @@ export function HistoryView() {
   const { now } = useLink();
   const span = (query.get("span") ?? "all") in SPANS ? ((query.get("span") ?? "all") as SpanName) : "all";
   const length = SPANS[span][1];
-  /** Rounded to a minute, so that the same question is not a new one with every delta. */
+  /** Rounded to a minute, so that not every delta makes a new request. */
   const from = length && now ? fromSeconds(Math.floor((seconds(now) - length) / 60) * 60) : null;
   const { data, error, reload } = useGet("/api/v1/history", { query: { from, points: 400 } }, ["history"]);
   const options = (Object.keys(SPANS) as SpanName[]).map((name) => [name, SPANS[name][0]] as const);
@@ -27,7 +27,7 @@ export function HistoryView() {
         <Choice label="Time range" options={options} value={span} onChange={(value) => change({ span: value === "all" ? null : value })} />
       </div>
       {error ? <Problem error={error} retry={reload} what="The history" /> : !data ? <Loading what="the history" /> : null}
-      {data && data.kept.samples === 0 ? <div class="panel"><Empty title="Nothing has been recorded yet">Each cycle adds to it.</Empty></div> : null}
+      {data && data.kept.samples === 0 ? <div class="panel"><Empty title="Nothing has been recorded yet">Every cycle adds a sample.</Empty></div> : null}
       {data && data.kept.samples > 0 ? (
         <>
           <div class="columns">
@@ -36,7 +36,7 @@ export function HistoryView() {
             <Panel title="Queues" note="Dominant share"><Chart series={data.queues} /></Panel>
             <Panel title="Namespaces" note="Dominant share, over all queues"><Chart series={data.namespaces} /></Panel>
             <Panel title="Evictions" note="Pods, by rule"><Chart series={data.evictions} none="No pod was evicted." /></Panel>
-            <Panel title="Waits" note="Of jobs that started">
+            <Panel title="Waits" note="Jobs that have started">
               {data.waitsBySize.length === 0 ? <p class="soft">No job has started yet.</p> : null}
               <Waits head="Size" rows={data.waitsBySize} />
               <Waits head="Namespace" rows={data.waitsByNamespace} />

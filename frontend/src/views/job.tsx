@@ -1,4 +1,4 @@
-/** One job: the reason in a sentence, what would start it, when it starts, its order, its pods, and what became of it. */
+/** One job: reason, what would start it, when it starts, queue position, pods and history. */
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
@@ -26,7 +26,7 @@ export function JobView(props: { job: string }) {
         {error?.status === 404 ? (
           <div class="panel">
             <Empty title="There is no such job">
-              It may have been deleted long ago, or be in a namespace that you may not see. <a href={href(["jobs"])}>Show all jobs</a>
+              It may have been deleted, or be in a namespace that you may not see. <a href={href(["jobs"])}>Show all jobs</a>
             </Empty>
           </div>
         ) : error ? (
@@ -52,7 +52,7 @@ export function JobView(props: { job: string }) {
       </div>
       {data.job.state === "waiting" ? <JobOrderPanel job={props.job} /> : null}
       {data.victims.length > 0 ? (
-        <Panel title="Evicted for it" note={plural(data.victims.length, "pod")}>
+        <Panel title="Evicted for this job" note={plural(data.victims.length, "pod")}>
           <EvictionTable rows={data.victims} leaveOut="for" />
         </Panel>
       ) : null}
@@ -124,7 +124,7 @@ function Answers(props: { job: string; detail: Detail }) {
         ) : start.error ? (
           <Problem error={start.error} retry={start.reload} what="The answer" />
         ) : (
-          <LookingAhead what="Looking ahead" />
+          <LookingAhead what="Computing the forecast" />
         )}
       </Panel>
     </div>

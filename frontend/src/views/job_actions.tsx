@@ -1,4 +1,4 @@
-/** What the user may do to a job, where actions are allowed: asked twice, done with the user's own rights. */
+/** Actions on a job, if allowed: confirmed first, and made with the user's own permissions. */
 
 import { useRef, useState } from "preact/hooks";
 import { ApiError, post, type Schemas } from "../api/client";
@@ -7,10 +7,10 @@ type Detail = Schemas["JobDetail"];
 type Action = Detail["allowed"][number];
 
 const TEXTS: Readonly<Record<Action, { button: string; question: string }>> = {
-  cancel: { button: "Cancel job", question: "All its pods are deleted. This cannot be undone." },
-  hold: { button: "Hold", question: "Its waiting pods do not start until it is released. Pods on nodes stay there." },
+  cancel: { button: "Cancel job", question: "This deletes all its pods and cannot be undone." },
+  hold: { button: "Hold", question: "Its pending pods do not start until it is released. Pods on nodes keep running." },
   release: { button: "Release", question: "Its pods may start again." },
-  reprioritise: { button: "Change priority", question: "Its waiting pods get the priority class." },
+  reprioritise: { button: "Change priority", question: "Its pending pods get this priority class." },
 };
 
 export function JobActions(props: { detail: Detail; onActed: () => void }) {

@@ -23,7 +23,7 @@ export function StartsNow(props: { answer: Schemas["JobExplanation"] }) {
           ))}
         </ul>
       ) : (
-        <p>No single change that was tried.</p>
+        <p>None of the changes that were tried.</p>
       )}
       {failed.length > 0 ? <p class="small soft">Tried without effect: {failed.join(", ")}.</p> : null}
       <p class="small soft">
@@ -35,7 +35,7 @@ export function StartsNow(props: { answer: Schemas["JobExplanation"] }) {
   );
 }
 
-/** Says for how long it has been worked on: in a large cluster a look ahead takes some time. */
+/** Shows the elapsed time: in a large cluster a forecast takes a while. */
 export function LookingAhead(props: { what: string }) {
   const [passed, setPassed] = useState(0);
   useEffect(() => {
@@ -65,7 +65,7 @@ export function StartsWhen(props: { answer: Schemas["JobStart"]; created: string
         </p>
       ) : null}
       {interval ? <Interval interval={interval} now={now} created={props.created} /> : null}
-      {props.bounds === "coming" ? <LookingAhead what="Looking for the earliest and the latest start" /> : null}
+      {props.bounds === "coming" ? <LookingAhead what="Computing the earliest and latest start" /> : null}
       {props.bounds === "failed" ? <p class="small soft">The earliest and the latest start could not be worked out in time.</p> : null}
       <p><Prose text={ended(forecast.text)} /></p>
       {forecast.unknownEnds && forecast.unknownEnds.length > 0 ? (
@@ -96,7 +96,7 @@ function Interval(props: { interval: Schemas["StartInterval"]; now: string; crea
   const right = at(interval.latest, until);
   const text = [
     interval.earliest ? `at the earliest ${dateTime(interval.earliest)}` : "",
-    interval.latest ? `at the latest ${dateTime(interval.latest)}` : "no latest time is known",
+    interval.latest ? `at the latest ${dateTime(interval.latest)}` : "no latest start is known",
   ].filter(Boolean).join(", ");
   return (
     <div class="interval-block">

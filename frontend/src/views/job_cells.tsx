@@ -13,7 +13,7 @@ export function jobPath(job: string): string[] {
   return ["jobs", job.slice(0, at), job.slice(at + 1)];
 }
 
-/** The word for a row's state: what is most worth knowing. */
+/** The word for a row's state: the most important one. */
 export function stateOf(row: JobRow): string {
   if (row.state === "finished") return row.outcome && row.outcome !== "succeeded" ? row.outcome : "finished";
   if (row.held) return "held";
@@ -29,7 +29,7 @@ export function jobColumns(now: string): Column<JobRow>[] {
     { key: "position", title: "Pos.", hint: "Queue position", width: 52, align: "end", drop: 5, sort: "position", cell: (row) => (row.position ? count(row.position) : "") },
     { key: "pods", title: "Pods", width: 54, align: "end", drop: 3, sort: "pods", cell: podsText },
     { key: "for", title: "For", hint: "Waits, runs or ran for", width: 74, align: "end", sort: "waiting", cell: (row) => <Passed row={row} now={now} /> },
-    { key: "start", title: "Start", hint: "Planned start; ~ is an estimate, > is later than the forecast looks", width: 66, align: "end", drop: 2, sort: "estimatedStart", cell: (row) => <Start row={row} now={now} /> },
+    { key: "start", title: "Start", hint: "Planned start; ~ estimated, > beyond the forecast", width: 66, align: "end", drop: 2, sort: "estimatedStart", cell: (row) => <Start row={row} now={now} /> },
     { key: "reason", title: "Reason", width: 280, grow: 6, drop: 1, sort: "reason", cell: (row) => <Reason row={row} /> },
   ];
 }
@@ -63,7 +63,7 @@ function Start(props: { row: JobRow; now: string }) {
   if (row.estimatedStart) return <span title={`estimated start ${dateTime(row.estimatedStart)}`}>~{moment(row.estimatedStart, now)}</span>;
   if (row.startsAfter) return <span class="soft" title={`starts after ${dateTime(row.startsAfter)}, where the forecast of all jobs ends`}>&gt;{moment(row.startsAfter, now)}</span>;
   if (row.noStart) return <span class="soft" title="no start in sight: it still waits when all that is known has happened">none</span>;
-  return <span class="soft" title="the estimated start is not worked out yet">…</span>;
+  return <span class="soft" title="the estimated start is not computed yet">…</span>;
 }
 
 function moment(time: string, now: string): string {
@@ -80,7 +80,7 @@ function Reason(props: { row: JobRow }) {
   );
 }
 
-/** Below a row where the reason has no column: the reason, or what else is worth knowing. */
+/** Shown below a row if the reason has no column: the reason, or another important fact. */
 export function Below(props: { row: JobRow; now: string }) {
   const { row } = props;
   if (!row.reason) return <>{row.queue} · {plural(row.pods, "pod")}</>;

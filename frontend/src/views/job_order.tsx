@@ -15,7 +15,7 @@ export function JobOrderPanel(props: { job: string }) {
     ? `${count(order.position)} of ${count(order.of)} in queue ${order.queue}, ${count(order.place)} of ${count(order.places)} over all queues`
     : undefined;
   return (
-    <Panel title="Order, key by key" note={note}>
+    <Panel title="Queue position, key by key" note={note}>
       {order ? <OrderTable order={order} /> : error ? <Problem error={error} retry={reload} what="The order" /> : <Loading what="the order" />}
     </Panel>
   );

@@ -62,7 +62,7 @@ function Reserved(props: { rows: Detail["reservations"] }) {
   );
 }
 
-/** Pods that are alike are one line: a gang of 512 that waits is one fact. */
+/** Equal pods share a line: a pending gang of 512 is one fact. */
 function PodList(props: { detail: Detail }) {
   const { detail } = props;
   const placed = detail.pods.filter((pod) => pod.node);

@@ -118,7 +118,7 @@ export function useJobRows(query: Readonly<Record<string, QueryValue>>): JobRows
   };
 }
 
-/** Puts changed rows in the place of the old ones; whether one was there. */
+/** Replaces changed rows; returns whether any was present. */
 export function replaceRows(pages: Map<number, readonly JobRow[]>, changed: readonly JobRow[]): boolean {
   if (changed.length === 0) return false;
   const byName = new Map(changed.map((row) => [row.job, row]));

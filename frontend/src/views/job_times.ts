@@ -1,4 +1,4 @@
-/** For how long a job has waited or run, and when it was created. What its objects do not say is a dash. */
+/** How long a job has been pending or running, and when it was created; a dash if unknown. */
 
 import type { Schemas } from "../api/client";
 import { between, dateTime, duration } from "../format/time";

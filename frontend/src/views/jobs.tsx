@@ -99,7 +99,7 @@ function NoJobs(props: { filtered: boolean; clear: () => void }) {
   }
   return (
     <div class="panel">
-      <Empty title="No job passes these filters">
+      <Empty title="No job matches these filters">
         <button type="button" onClick={props.clear}>Clear all filters</button>
       </Empty>
     </div>

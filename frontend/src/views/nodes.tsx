@@ -41,7 +41,7 @@ export function NodesView() {
             {cells.length > 0 ? (
               <HeatMap cells={cells} what={shortName(resource)} selected={chosen} onSelect={(name) => change({ node: name === chosen ? null : name })} />
             ) : (
-              <Empty title="No node passes these filters" />
+              <Empty title="No node matches these filters" />
             )}
             <HeatLegend />
           </Panel>

@@ -1,4 +1,4 @@
-/** The tree of queues: what each has of what it deserves, who borrows from whom, and the namespaces inside. */
+/** The tree of queues: allocated and deserved amounts, loans between queues, and their namespaces. */
 
 import type { Schemas } from "../api/client";
 import { useGet, useLink } from "../api/use";
@@ -29,7 +29,7 @@ export function QueuesView() {
       {data && queues.length === 0 ? <div class="panel"><Empty title="No queues">A job without a queue goes to the queue named default.</Empty></div> : null}
       {data && queues.length > 0 && used.size === 0 ? (
         <div class="panel">
-          <Empty title="No queue has jobs">A queue divides the cluster when jobs name it; one that names none goes to the queue named default.</Empty>
+          <Empty title="No queue has jobs">Queues appear here when jobs name them; a job without a queue goes to the queue default.</Empty>
         </div>
       ) : null}
       {used.size > 0 ? <ShareLegend /> : null}
@@ -158,7 +158,7 @@ function QueueOverTime(props: { name: string }) {
 function Loans(props: { loans: readonly Schemas["LentAmount"][] }) {
   const loans = [...props.loans].sort((a, b) => byRank(a.resource, b.resource) || b.amount - a.amount);
   return (
-    <Panel title="Who borrows from whom" note="In proportion to what lenders deserve and do not use">
+    <Panel title="Who borrows from whom" note="In proportion to the unused entitlement of the lenders">
       {loans.length === 0 ? (
         <p class="soft">No queue borrows.</p>
       ) : (

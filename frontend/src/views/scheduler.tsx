@@ -1,4 +1,4 @@
-/** How the scheduler itself does: cycles, backlog, API, errors, leader, policy and the shadow policy's differences. */
+/** The scheduler itself: cycle times, backlog, API, errors, leader, policy, and differences of the shadow policy. */
 
 import type { ComponentChildren } from "preact";
 import type { Schemas } from "../api/client";
@@ -26,7 +26,7 @@ export function SchedulerView() {
       <Panel title="Cycle times" note={data.cycles.count > 0 ? `${plural(data.cycles.count, "cycle")}; the longest took ${milli(data.cycles.longest)}` : "No cycle yet"}>
         <Chart series={data.cycles.overTime} />
       </Panel>
-      <Panel title="Last errors and warnings"><Problems rows={data.problems} /></Panel>
+      <Panel title="Recent errors and warnings"><Problems rows={data.problems} /></Panel>
       <div class="columns">
         <PolicyPanel policy={data.policy} />
         <Shadow page={data} />
@@ -43,7 +43,7 @@ export function SchedulerView() {
 
 function leader(leads: boolean | null): string {
   if (leads === null) return "Runs without leader election";
-  return leads ? "This replica is the leader" : "Another replica is the leader; this one stands by";
+  return leads ? "This replica is the leader" : "Another replica is the leader; this one is on standby";
 }
 
 const milli = (value: number): string => (value > 0 && value < 0.01 ? "<0.01 ms" : valueText("milliseconds", value));
@@ -116,7 +116,7 @@ function Shadow(props: { page: Page }) {
       ) : (
         <div class="table-frame" tabIndex={0} role="region" aria-label="Differences of the shadow policy">
           <table>
-            <thead><tr><th scope="col">Cycle</th><th scope="col">Other bindings</th><th scope="col">Other evictions</th></tr></thead>
+            <thead><tr><th scope="col">Cycle</th><th scope="col">Different bindings</th><th scope="col">Different evictions</th></tr></thead>
             <tbody>
               {shadow.map((row) => (
                 <tr key={row.cycle}>

@@ -1,4 +1,4 @@
-/** The changes of a "what if": what the form asks for, how it becomes a request, and how it is said. Pure. */
+/** The changes of a what-if question: form fields, request, and description. Pure. */
 
 import type { Schemas } from "../api/client";
 
@@ -39,7 +39,7 @@ export const FORMS: Readonly<Record<Kind, Form>> = {
   submitManifest: { title: "Submit YAML", fields: [{ name: "yaml", label: "Objects", kind: "area" }] },
   queueWeight: { title: "Change a queue's weight", fields: [QUEUE, { name: "weight", label: "Weight", kind: "number" }] },
   queueCapability: { title: "Change a queue's capability", fields: [QUEUE, { name: "capability", label: "Capability", kind: "amounts", hint: AMOUNTS, optional: true }] },
-  queueDeserved: { title: "Change what a queue deserves", fields: [QUEUE, { name: "deserved", label: "Deserved", kind: "amounts", hint: AMOUNTS }] },
+  queueDeserved: { title: "Change a queue's deserved amounts", fields: [QUEUE, { name: "deserved", label: "Deserved", kind: "amounts", hint: AMOUNTS }] },
   namespaceWeight: {
     title: "Change a namespace's weight",
     fields: [{ name: "namespace", label: "Namespace", list: "namespaces" }, { name: "weight", label: "Weight", kind: "number" }],
@@ -62,13 +62,13 @@ export const STARTING: Readonly<Partial<Record<Kind, Readonly<Record<string, str
   addNodes: { count: "1" },
 };
 
-/** The change that filled fields stand for, or what is wrong with them. */
+/** The change described by the fields, or what is wrong with them. */
 export function toChange(kind: Kind, values: Readonly<Record<string, string>>): Change | string {
   const change: Record<string, unknown> = { kind };
   for (const field of FORMS[kind].fields) {
     const text = (values[field.name] ?? "").trim();
     if (text === "") {
-      if (!field.optional) return `${field.label}: a value is needed`;
+      if (!field.optional) return `${field.label}: required`;
       if (kind === "queueCapability" && field.name === "capability") change[field.name] = {};
       continue;
     }

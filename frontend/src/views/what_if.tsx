@@ -1,4 +1,4 @@
-/** Questions about changes that are not made: a list of changes, one answer, the difference. */
+/** What-if questions: a list of supposed changes, and the difference they make. */
 
 import { useState } from "preact/hooks";
 import { ApiError, post, type Schemas } from "../api/client";
@@ -25,12 +25,12 @@ export function WhatIfView() {
     }
   };
   return (
-    <View title="What if" note="Decided on a copy. Nothing is changed.">
+    <View title="What if" note="Computed on a copy. Nothing is changed.">
       <div class="columns what-if">
         <Panel title="Add a change">
           <ChangeForm onAdd={(change) => setChanges([...changes, change])} />
         </Panel>
-        <Panel title="Changes" note={changes.length ? `${changes.length}, made together` : undefined}>
+        <Panel title="Changes" note={changes.length ? `${changes.length}, applied together` : undefined}>
           <div class="stack">
             {changes.length === 0 ? <p class="soft">None yet. Several changes are made together.</p> : null}
             <ol class="changes">
@@ -47,7 +47,7 @@ export function WhatIfView() {
                 <label class="labelled"><span>for</span><input type="text" class="short" value={horizon} onInput={(event) => setHorizon(event.currentTarget.value)} /></label>
               ) : null}
               <button type="button" class="primary" disabled={changes.length === 0 || state.busy} onClick={() => void ask()}>
-                {state.busy ? "Working …" : "Show the difference"}
+                {state.busy ? "Computing …" : "Show the difference"}
               </button>
             </div>
             {state.error ? <div class="banner bad" role="alert">{state.error}</div> : null}

@@ -14,7 +14,7 @@ export function WhatIfDifference(props: { answer: Answer }) {
   const when = answer.mode === "decide" ? "in the next cycle" : "in the simulation";
   return (
     <>
-      <Panel title="The difference" note={`${when}, worked out in ${duration(answer.seconds)}${answer.complete ? "" : "; it ended at its limit before the horizon"}`}>
+      <Panel title="The difference" note={`${when}, computed in ${duration(answer.seconds)}${answer.complete ? "" : "; stopped at its limit before the horizon"}`}>
         <div class="stack">
           <p class="sentence">{answer.sentence}</p>
           {answer.warnings.map((warning) => <p key={warning} class="problem small">{warning}</p>)}
@@ -31,8 +31,8 @@ export function WhatIfDifference(props: { answer: Answer }) {
 function Totals(props: { answer: Answer }) {
   const { before, after } = props.answer;
   const rows: [string, ComponentChildren, ComponentChildren][] = [
-    ["Jobs that start", count(before.started), count(after.started)],
-    ["Jobs that wait", count(before.waiting), count(after.waiting)],
+    ["Started jobs", count(before.started), count(after.started)],
+    ["Pending jobs", count(before.waiting), count(after.waiting)],
     ["Pods evicted", count(before.evicted), count(after.evicted)],
   ];
   if (before.meanWaitSeconds != null || after.meanWaitSeconds != null) {
@@ -59,8 +59,8 @@ function Jobs(props: { answer: Answer }) {
   const { answer } = props;
   const simulated = answer.mode === "simulate";
   return (
-    <Panel title="Jobs that fare otherwise" note={answer.jobsTotal > answer.jobs.length ? `the first ${count(answer.jobs.length)} of ${count(answer.jobsTotal)}` : plural(answer.jobsTotal, "job")}>
-      <div class="table-frame" tabIndex={0} role="region" aria-label="Jobs that fare otherwise">
+    <Panel title="Jobs with a different outcome" note={answer.jobsTotal > answer.jobs.length ? `the first ${count(answer.jobs.length)} of ${count(answer.jobsTotal)}` : plural(answer.jobsTotal, "job")}>
+      <div class="table-frame" tabIndex={0} role="region" aria-label="Jobs with a different outcome">
         <table>
           <thead>
             <tr>
