@@ -187,7 +187,7 @@ class TestZones:
             (OLD, "b", {"n1": {ZONE: "a"}, "n2": {ZONE: "b"}}, {"p": "n2"}),
             (ZONE, "b", {"n1": {}, "n2": {ZONE: "a"}}, {"p": "n1"}),
             (ZONE, "b", {"n1": {OLD: "b"}, "n2": {OLD: "a"}}, {}),
-            (ZONE, "__b", {"n1": {ZONE: "a"}}, {"p": "n1"}),
+            (ZONE, "b____c", {"n1": {ZONE: "a"}}, {"p": "n1"}),
         ],
         ids=["equal", "one of several", "old label", "a node that says nothing", "an old node", "unreadable"],
     )
