@@ -20,6 +20,7 @@ ROWS = {
     "trees": "trees.trees",
     "distinct": "shapes.distinct_requests",
     "claims": "hopeless.claims",
+    "volumes": "volumes.volumes",
     "easy": "rules.easy",
     "reservations": "rules.reservations",
     "ports": "rules.ports",

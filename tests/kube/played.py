@@ -164,6 +164,12 @@ class OnServer(Played):
         """No other allocator is in these stories."""
         answer("")
 
+    def await_volumes(self, bind: Bind, versions: Versions, answer: Callable[[str], None]) -> None:
+        """Nor are volumes."""
+        answer("")
+
+    def volumes_refused(self, bind: Bind, why: str) -> None: ...
+
     def listed(self, *_: object) -> None: ...
 
     def not_installed(self, *_: object) -> None: ...

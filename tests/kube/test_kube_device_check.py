@@ -46,6 +46,11 @@ class Desk:
     def check_devices(self, bind: Bind, versions: Versions, answer: Callable[[str], None]) -> None:
         self.asked.append((dict(versions), answer))
 
+    def await_volumes(self, bind: Bind, versions: Versions, answer: Callable[[str], None]) -> None:
+        raise AssertionError("no pod here has volumes")
+
+    def volumes_refused(self, bind: Bind, why: str) -> None: ...
+
     async def allocated(self) -> Callable[[str], None]:
         await asyncio.sleep(0)
         self.writes.pop().ended(Ending(WriteResult.DONE, version="7"))

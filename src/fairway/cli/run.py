@@ -74,6 +74,12 @@ Examples:
     "--gang-bind-timeout", type=float, metavar="SECONDS", help="Maximum time to bind all pods of a gang.  [default: 60]"
 )
 @click.option(
+    "--bind-volumes-timeout",
+    type=float,
+    metavar="SECONDS",
+    help="Maximum time for the volumes of a pod to be bound before it waits again.  [default: 600]",
+)
+@click.option(
     "--leader-elect/--no-leader-elect",
     default=None,
     help="Decide only while holding the lease.  [default: leader-elect]",

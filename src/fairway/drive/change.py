@@ -4,6 +4,8 @@
     ├── AllocateClaim        a ResourceClaim gets its devices and its pod, before the pod is bound
     ├── MakeClassClaim       a pod gets the claim that names its devices by class to the kubelet, before it is bound
     ├── ReleaseClaim         a ResourceClaim gives its devices back; its pod was never bound
+    ├── PreBindVolume        a PersistentVolume is kept for a claim; before the pod of the claim is bound
+    ├── SelectNode           a claim gets the node for which its volume is provisioned; before its pod is bound
     ├── Bind                 a pod gets its node, and the record of its devices
     ├── WriteStops           a job's EvictionRecord is created or changed, before its pods are evicted
     ├── DeleteStops          an EvictionRecord is no longer needed
@@ -25,6 +27,13 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
+from fairway.api.core import (
+    BOUND_BY_CONTROLLER,
+    SELECTED_NODE,
+    ClaimReference,
+    PersistentVolume,
+    PersistentVolumeClaim,
+)
 from fairway.api.devices import ResourceClaim, ResourceClaimStatus
 from fairway.api.kinds import ApiObject, ObjectKey
 from fairway.api.meta import Condition
@@ -65,6 +74,8 @@ class Bind(Change):
     """The claim that names the devices for the pod's limits."""
     awaits: tuple[ObjectKey, ...] = ()
     """Claims whose devices their drivers have to prepare first."""
+    awaits_volumes: int = 0
+    """How many pods of its job the plan binds, if one of them has claims that have to be bound first; else 0."""
 
     def onto(self, thing: ApiObject | None) -> ApiObject | None:
         if not isinstance(thing, Pod):
@@ -166,6 +177,48 @@ class MakeClassClaim(Change):
             and thing.status.allocation is not None
             and self.claim.status.allocation is not None
             and thing.status.allocation.devices.results == self.claim.status.allocation.devices.results
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PreBindVolume(Change):
+    claim: ClaimReference
+    pod: str
+    """The pod that it is done for, as `namespace/name`."""
+
+    def onto(self, thing: ApiObject | None) -> ApiObject | None:
+        if not isinstance(thing, PersistentVolume):
+            return thing
+        spec, notes = replace(thing.spec, claim_ref=self.claim), thing.metadata.annotations
+        if thing.spec.claim_ref is None:  # else a user has pre-bound it, and it stays the user's
+            notes = {**notes, BOUND_BY_CONTROLLER: "yes"}
+        return replace(thing, spec=spec, metadata=replace(thing.metadata, annotations=notes))
+
+    def shown_by(self, thing: ApiObject) -> bool:
+        return isinstance(thing, PersistentVolume) and thing.spec.claim_ref is not None and self.keeps(thing)
+
+    def keeps(self, volume: PersistentVolume) -> bool:
+        """Whether a volume is kept for this very claim."""
+        named = volume.spec.claim_ref
+        wanted = (self.claim.namespace, self.claim.name, self.claim.uid)
+        return named is not None and (named.namespace, named.name, named.uid) == wanted
+
+
+@dataclass(frozen=True, slots=True)
+class SelectNode(Change):
+    node: str
+    pod: str
+    """The pod that it is done for, as `namespace/name`."""
+
+    def onto(self, thing: ApiObject | None) -> ApiObject | None:
+        if not isinstance(thing, PersistentVolumeClaim):
+            return thing
+        notes = {**thing.metadata.annotations, SELECTED_NODE: self.node}
+        return replace(thing, metadata=replace(thing.metadata, annotations=notes))
+
+    def shown_by(self, thing: ApiObject) -> bool:
+        return isinstance(thing, PersistentVolumeClaim) and (
+            thing.metadata.annotations.get(SELECTED_NODE) == self.node or bool(thing.spec.volume_name)
         )
 
 

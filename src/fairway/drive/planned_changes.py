@@ -5,6 +5,7 @@ Only differences from the effective objects become changes, so that a plan that 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Generic, TypeVar
@@ -13,6 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from fairway.api import kinds
+from fairway.api.core import SELECTED_NODE, ClaimReference, PersistentVolume, PersistentVolumeClaim
 from fairway.api.devices import MAX_USERS, DeviceClass, ResourceClaim, ResourceClaimTemplate
 from fairway.api.kinds import ObjectKey
 from fairway.api.meta import ObjectMeta
@@ -36,16 +38,21 @@ from fairway.drive.change import (
     Evict,
     MakeClassClaim,
     Nominate,
+    PreBindVolume,
+    SelectNode,
     WriteReservation,
     WriteStops,
 )
 from fairway.drive.claims import allocate, awaits_devices, class_claim
 from fairway.drive.store import ObjectStore
-from fairway.scheduler.plan import Plan, StopEntry
+from fairway.scheduler.plan import Binding, Plan, StopEntry
 from fairway.scheduler.reservations.objects import ReservationWriter
 
 RESERVATION = "Reservation"
 EVICTION_RECORD = "EvictionRecord"
+
+_FOR_A_POD = (AllocateClaim, MakeClassClaim, PreBindVolume, SelectNode)
+"""Changes that are made for a pod before it is bound."""
 
 T = TypeVar("T", ResourceClaim, ResourceClaimTemplate, DeviceClass)
 
@@ -122,10 +129,19 @@ def _bindings(plan: Plan, devices: _DeviceObjects, store: ObjectStore, now: Micr
     """A job with a pod that cannot be bound after all is left out whole: the next plan sees why."""
     changes: list[Change] = []
     blocked: set[str] = set()
+    volumes = _VolumeChanges(store)
+    with_volumes = {binding.job for binding in plan.bindings if binding.volumes}
+    members = Counter(binding.job for binding in plan.bindings) if with_volumes else {}
     for binding in plan.bindings:
         pod = _pod(store, binding.pod)
         if pod is None or pod.spec.node_name:
             continue
+        if binding.volumes:
+            needed = volumes.of(binding)
+            if needed is None:
+                blocked.add(binding.job)
+                continue
+            changes += needed
         statuses, claims = pod.status.resource_claim_statuses, list[ResourceClaim]()
         if pod.spec.resource_claims:
             allocated = allocate(pod, binding, devices, now)
@@ -145,8 +161,45 @@ def _bindings(plan: Plan, devices: _DeviceObjects, store: ObjectStore, now: Micr
             claims = [*claims, own[0]]
             changes.append(MakeClassClaim(key, "", own[0], binding.pod, pod.metadata.uid, own[1]))
         named = None if own is None else own[1]
-        changes.append(Bind(pod_key(binding.pod), pod.metadata.uid, binding, now, statuses, named, _awaited(claims)))
+        key, uid = pod_key(binding.pod), pod.metadata.uid
+        awaits_volumes = members[binding.job] if binding.job in with_volumes else 0
+        changes.append(Bind(key, uid, binding, now, statuses, named, _awaited(claims), awaits_volumes))
     return _without(changes, blocked, plan) if blocked else changes
+
+
+class _VolumeChanges:
+    """What has to be written so that the claims of pods get their volumes; of a claim that several use, once."""
+
+    def __init__(self, store: ObjectStore) -> None:
+        self._store = store
+        self._written: set[ObjectKey] = set()
+
+    def of(self, binding: Binding) -> list[Change] | None:
+        """None if a claim or a volume is not as it was when the plan was made."""
+        found: list[Change] = []
+        for choice in binding.volumes:
+            namespace, _, name = choice.claim.partition("/")
+            claim_key = ("PersistentVolumeClaim", namespace, name)
+            claim = self._store.get(claim_key)
+            if not isinstance(claim, PersistentVolumeClaim):
+                return None
+            if not choice.volume:
+                if claim.metadata.annotations.get(SELECTED_NODE) != choice.selected_node:
+                    found.append(SelectNode(claim_key, claim.metadata.uid, choice.selected_node, binding.pod))
+                continue
+            volume = self._store.get(("PersistentVolume", "", choice.volume))
+            if not isinstance(volume, PersistentVolume):
+                return None
+            reference = ClaimReference(namespace, name, claim.metadata.uid, "PersistentVolumeClaim", "v1")
+            change = PreBindVolume(("PersistentVolume", "", choice.volume), volume.metadata.uid, reference, binding.pod)
+            named = volume.spec.claim_ref
+            if named is not None and (named.namespace, named.name) != (namespace, name):
+                return None
+            if not change.keeps(volume):
+                found.append(change)
+        found = [change for change in found if change.key not in self._written]
+        self._written.update(change.key for change in found)
+        return found
 
 
 def _awaited(claims: Sequence[ResourceClaim]) -> tuple[ObjectKey, ...]:
@@ -158,7 +211,7 @@ def _without(changes: list[Change], jobs: set[str], plan: Plan) -> list[Change]:
     return [
         change
         for change in changes
-        if not (isinstance(change, AllocateClaim | MakeClassClaim) and change.pod in pods)
+        if not (isinstance(change, _FOR_A_POD) and change.pod in pods)
         and not (isinstance(change, Bind) and change.binding.pod in pods)
     ]
 

@@ -79,6 +79,7 @@ class Shape:
     __slots__ = (
         "amounts",
         "best_effort",
+        "counts_volumes",
         "devices",
         "giant",
         "has_pod_rules",
@@ -112,6 +113,7 @@ class Shape:
         self.giant = any(amount >= MAX_REQUEST for _, amount in key.vector)
         self.has_pod_rules = bool(key.matched or volumes.exclusive) or key.rules != NO_RULES
         """Whether where other pods are can matter to it, on nodes other than its own too."""
+        self.counts_volumes = volumes.is_counted
         self.has_volumes = volumes.is_counted or bool(volumes.unbound)
         """Whether volumes that are in use, or available, decide where it may go."""
         self.is_counted = self.has_pod_rules or bool(key.ports) or volumes.is_counted

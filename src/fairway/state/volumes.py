@@ -14,7 +14,7 @@ pods name directly.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -36,6 +36,7 @@ from fairway.api.pods import NodeSelector, NodeSelectorRequirement, NodeSelector
 from fairway.errors import QuantityError
 from fairway.resources.columns import IntColumn
 from fairway.resources.quantity import parse_amount
+from fairway.state.labels import term_holds
 from fairway.state.log import Log
 
 K = TypeVar("K", str, tuple[str, bool])
@@ -299,13 +300,17 @@ class Volumes:
 
     def unbound(self, pod: Pod) -> list[str]:
         """The claims (`namespace/name`) that `VolumeRequests.unbound` of the pod stands for, in its order."""
-        found: list[tuple[UnboundClaim, str]] = []
-        for name in dict.fromkeys(_claim_of(pod, volume) for volume in pod.spec.volumes):
+        found: dict[str, PersistentVolumeClaim] = {}
+        for volume in pod.spec.volumes:
+            name = _claim_of(pod, volume)
             claim = self._claims.get((pod.metadata.namespace, name)) if name else None
             if claim is not None and not claim.spec.volume_name:
-                key = claim_key(claim)
-                found.append((self._request(claim, self._is_shared(key, _pod_key(pod))), key))
-        return [key for _, key in sorted(found)]
+                found[claim_key(claim)] = claim
+        if len(found) == 1:  # as most pods have it: then there is no order to find
+            return list(found)
+        own = _pod_key(pod)
+        ordered = sorted((self._request(claim, self._is_shared(key, own)), key) for key, claim in found.items())
+        return [key for _, key in ordered]
 
     def _collect(self, claim: PersistentVolumeClaim, found: _Collected) -> str:
         """Add what the claim asks of a node; a text says why it can ask nothing yet."""
@@ -461,6 +466,14 @@ def zones_of(volume: PersistentVolume) -> list[Zone]:
         if all(values):
             found.append((label, tuple(sorted(set(values)))))
     return found
+
+
+def reaches(volume: PersistentVolume, node: str, labels: Mapping[str, str]) -> bool:
+    """Whether the node affinity of a volume lets a node use it."""
+    affinity = volume.spec.node_affinity
+    if affinity is None or affinity.required is None:
+        return True
+    return any(term_holds(term, node, labels) for term in affinity.required.node_selector_terms)
 
 
 def topologies(storage_class: StorageClass) -> NodeSelector | None:

@@ -13,7 +13,8 @@ from random import Random
 from typing import Any
 from uuid import uuid4
 
-from fairway.api.kinds import ObjectKey
+from fairway.api import kinds
+from fairway.api.kinds import ApiObject, ObjectKey
 from fairway.api.policy import Policy, load_policy
 from fairway.app.live.debugging import DebugPages, refusal
 from fairway.app.live.dry import DryWorld
@@ -51,11 +52,12 @@ from fairway.kube.guards.device_check import DeviceCheck
 from fairway.kube.guards.device_conflicts import DeviceConflictWriter
 from fairway.kube.guards.gangs import GangGuard
 from fairway.kube.guards.reservation_access import reservation_problem
+from fairway.kube.guards.volume_waits import VolumeWaits
 from fairway.kube.http.client import ApiClient
 from fairway.kube.http.exchange import LONG_PAUSE, Ending, WriteResult
 from fairway.kube.http.paths import LEASES
 from fairway.kube.reading.feed import Feed
-from fairway.kube.reading.reflector import Delivery
+from fairway.kube.reading.reflector import Delivery, Gone
 from fairway.kube.reading.served import SCHEDULER_KINDS
 from fairway.kube.reading.server_version import serves_class_claims
 from fairway.kube.requests.events import EventMaker, Regarding
@@ -184,6 +186,7 @@ class LiveScheduler(KubeProgram):
             self._courier.send,
             groups=groups,
             most_unanswered=settings.max_in_flight_binds,
+            bind_volumes_timeout=settings.bind_volumes_timeout,
             term=lambda: self._deciding_term,
         )
         self._world: KubeWorld | DryWorld = DryWorld() if settings.dry_run else kube
@@ -211,6 +214,7 @@ class LiveScheduler(KubeProgram):
         )
         claims = ClaimGuard(state, self._scheduler.store, self._carry_out)
         self._device_check = DeviceCheck(state, self._scheduler.store, claims, self._scheduler.catch_up)
+        self._volume_waits = VolumeWaits(state, self._scheduler.store)
         self._scheduler.listeners += [self._gangs, claims]
         if not settings.dry_run:
             self._add_writers(state, groups)
@@ -340,12 +344,30 @@ class LiveScheduler(KubeProgram):
         super()._deliver(delivery)
         if delivery.kind.name == "ResourceClaim":
             self._courier.send(self._device_check.look)
+        elif delivery.kind.name in ("PersistentVolumeClaim", "PersistentVolume", "Pod"):
+            self._courier.send(partial(self._look_at_volumes, delivery))
 
     # -- on the loop's thread ----------------------------------------------------------------------------------
 
     def check_devices(self, bind: Bind, versions: Versions, answer: Callable[[str], None]) -> None:
         """The claims of a pod are allocated, and it is about to be bound."""
         self._device_check.ask(bind, versions, answer)
+
+    def _look_at_volumes(self, delivery: Delivery) -> None:
+        waits = self._volume_waits
+        if waits.is_empty:
+            return
+        if delivery.is_list:
+            waits.look_at_all()
+        else:
+            waits.look([_key(item.last if isinstance(item, Gone) else item) for item in delivery.items])
+
+    def await_volumes(self, bind: Bind, versions: Versions, answer: Callable[[str], None]) -> None:
+        """All is written that a pod's volumes need to be bound."""
+        self._volume_waits.ask(bind, versions, answer)
+
+    def volumes_refused(self, bind: Bind, why: str) -> None:
+        self._volume_waits.refused(bind, why)
 
     def _catch_up(self) -> None:
         self._scheduler.catch_up()
@@ -375,6 +397,8 @@ class LiveScheduler(KubeProgram):
             self._observer.settled(change)
             self._scheduler.settled(change, ending.version)
             return
+        if isinstance(change, Bind) and change.binding.volumes:
+            self._say_not_bound(change, ending.why)
         if isinstance(change, Evict):
             self._eviction_refused(change, ending)
         else:
@@ -384,6 +408,15 @@ class LiveScheduler(KubeProgram):
                 record = f"{change.key[1]}/{change.key[2]}"
                 self._log.warning("a stop is not recorded: its job is not protected", record=record, why=ending.why)
             self._scheduler.refused(change, ending.why)
+
+    def _say_not_bound(self, change: Bind, why: str) -> None:
+        """A pod that was to be bound with its volumes is not. The next plan may place it again at once, so that no
+        reason would ever show why it takes so long: the pod gets an event.
+        """
+        if not self._settings.dry_run:
+            _, namespace, name = change.key
+            about = Regarding("v1", "Pod", namespace, name, change.uid)
+            self._events.say(about, "FailedScheduling", "Binding", why, self._thread.now())
 
     def _eviction_refused(self, change: Evict, ending: Ending) -> None:
         scheduler, now = self._scheduler, self._thread.now()
@@ -431,3 +464,7 @@ class LiveScheduler(KubeProgram):
         self._pending.show(self.metrics.pending_pods)
         self.metrics.unanswered.set(self._world.unanswered)
         return self.metrics.text()
+
+
+def _key(item: ApiObject | ObjectKey) -> ObjectKey:
+    return item if isinstance(item, tuple) else kinds.key(item)

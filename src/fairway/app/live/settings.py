@@ -59,6 +59,7 @@ class RunSettings(msgspec.Struct, rename="camel", frozen=True, forbid_unknown_fi
     """
     leader_election: LeaderElection = LeaderElection()
     gang_bind_timeout: Annotated[float, Meta(ge=1, le=86400)] = 60.0
+    bind_volumes_timeout: Annotated[float, Meta(ge=1, le=86400)] = 600.0
     scheduled_events: bool = True
     """An event for each lone pod that is bound."""
     stall_timeout: Span = 30.0

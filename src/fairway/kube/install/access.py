@@ -66,6 +66,7 @@ def _writing() -> list[Manifest]:
         rule("", ["pods/binding", "pods/eviction"], ["create"]),
         rule("", ["pods"], ["get"]),
         rule("", ["pods/status"], ["patch"]),
+        rule("", ["persistentvolumes", "persistentvolumeclaims"], ["get", "patch"]),
         rule("fairway.dev", ["reservations", "evictionrecords"], ["get", "create", "patch", "delete"]),
         rule("fairway.dev", ["resourceclasses/status"], ["patch"]),
         rule("resource.k8s.io", ["resourceclaims"], ["get", "create", "patch", "delete"]),

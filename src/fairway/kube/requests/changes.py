@@ -16,7 +16,9 @@ from fairway.drive import (
     Evict,
     MakeClassClaim,
     Nominate,
+    PreBindVolume,
     ReleaseClaim,
+    SelectNode,
     WriteReservation,
     WriteStops,
 )
@@ -31,6 +33,7 @@ from fairway.kube.requests.reservations import (
     write_reservation,
     write_stops,
 )
+from fairway.kube.requests.volumes import pre_bind_volume, select_node
 
 NO_VERSIONS: GroupVersions = {}
 
@@ -44,6 +47,10 @@ def script_of(change: Change, groups: GroupVersions = NO_VERSIONS) -> Script:
             return allocate_claim(change)
         case MakeClassClaim():
             return make_class_claim(change)
+        case PreBindVolume():
+            return pre_bind_volume(change)
+        case SelectNode():
+            return select_node(change)
         case ReleaseClaim():
             return release_claim(change)
         case Evict():

@@ -1,11 +1,13 @@
 """`KubeWorld`: carries the changes of plans out on an API server, and reports what became of each (spec K16).
 
-`carry_out` is called on the loop's thread and returns at once; requests are made on the asyncio thread, and what became
-of them is handed back to the loop's thread. A claim is allocated before its pod is bound; a pod whose claim was refused
-is not bound, nor is one whose devices another claim had first: the API server does not check that, so it is looked at
-when all that was written before the allocation is known. The pods of a job are evicted when its EvictionRecord counts
-that: a scheduler that ends in between has counted too much for as long as they run, and never too little. A claimant is
-nominated when the pods on its node were told to leave: read back without that, its nomination would wait for nothing.
+`carry_out` is called on the loop's thread and returns at once; requests are made on the asyncio thread, and what
+became of them is handed back to the loop's thread. A claim is allocated before its pod is bound; a pod whose claim
+was refused is not bound, nor is one whose devices another claim had first: the API server does not check that, so it
+is looked at when all that was written before the allocation is known. A pod with unbound volume claims is bound when
+these are, and the pods of a gang when those of all of them are (spec K23). The pods of a job are evicted when its
+EvictionRecord has counted that: a scheduler that ends in between has counted too much for as long as they run, and
+never too little. A claimant is nominated when the pods on its node were told to leave: read back without that, its
+nomination would wait for nothing.
 """
 
 from __future__ import annotations
@@ -16,8 +18,19 @@ from functools import partial
 from typing import Protocol
 
 from fairway.api.kinds import ObjectKey
-from fairway.drive import AllocateClaim, Bind, Change, Evict, MakeClassClaim, Nominate, WriteStops, pod_key
-from fairway.kube.http.exchange import Ending, Script, WriteResult
+from fairway.drive import (
+    AllocateClaim,
+    Bind,
+    Change,
+    Evict,
+    MakeClassClaim,
+    Nominate,
+    PreBindVolume,
+    SelectNode,
+    WriteStops,
+    pod_key,
+)
+from fairway.kube.http.exchange import LONG_PAUSE, Ending, Script, WriteResult
 from fairway.kube.requests.changes import script_of
 from fairway.kube.requests.claims import devices_ready
 from fairway.kube.requests.reservations import GroupVersions
@@ -45,6 +58,12 @@ class ChangeReports(Protocol):
         why not. It may be called from any thread; only the first answer counts.
         """
 
+    def await_volumes(self, bind: Bind, versions: Versions, answer: Callable[[str], None]) -> None:
+        """What begins the binding of a pod's volumes is written: `answer` is called as above when they are bound."""
+
+    def volumes_refused(self, bind: Bind, why: str) -> None:
+        """A pod that was to be bound with its volumes is not, for a reason that its volumes have not."""
+
 
 class KubeWorld:
     """See the module."""
@@ -57,6 +76,7 @@ class KubeWorld:
         *,
         groups: GroupVersions,
         most_unanswered: int,
+        bind_volumes_timeout: float = BINDING_TIMEOUT,
         term: Callable[[], int] = lambda: 0,
     ) -> None:
         """`term` is asked on the loop's thread: in which time as the leader it decides."""
@@ -66,6 +86,7 @@ class KubeWorld:
         self._groups = groups
         self._most = most_unanswered
         self._term = term
+        self._bind_volumes_timeout = bind_volumes_timeout
         self.reports: ChangeReports
         """Set before anything is carried out."""
         self.unanswered = 0
@@ -100,7 +121,11 @@ class KubeWorld:
                 users.append((change, awaited))
                 if len(users) == 1:
                     self._add_claim(users, term)
-            elif isinstance(change, Bind) and (change.key in self._waiting or change.awaits):
+            elif isinstance(change, PreBindVolume | SelectNode):
+                awaited = self._waiting.setdefault(pod_key(change.pod), _AwaitedClaims(term))
+                awaited.open += 1
+                self._add_volume(change, awaited, term)
+            elif isinstance(change, Bind) and (change.key in self._waiting or change.awaits or change.awaits_volumes):
                 awaited = self._waiting.pop(change.key, _AwaitedClaims(term))
                 awaited.bind = change
                 self._bind_if_ready(awaited)
@@ -166,6 +191,18 @@ class KubeWorld:
         key = users[0][0].key
         self._queue.add(QueuedWrite(key, WriteRank.BIND, lambda: script_of(users[-1][0], self._groups), ended, term))
 
+    def _add_volume(self, change: PreBindVolume | SelectNode, awaited: _AwaitedClaims, term: int) -> None:
+        def ended(ending: Ending) -> None:
+            self._report(change, ending)
+            awaited.open -= 1
+            awaited.volumes[change.key] = ending.version
+            if ending.result is WriteResult.REFUSED:
+                awaited.refusal = ending.why
+            self._bind_if_ready(awaited)
+
+        lane = change.key
+        self._queue.add(QueuedWrite(lane, WriteRank.BIND, lambda: script_of(change, self._groups), ended, term))
+
     def _claim_ended(self, awaited: _AwaitedClaims, key: ObjectKey, ending: Ending) -> None:
         awaited.open -= 1
         awaited.versions[key] = ending.version
@@ -177,12 +214,51 @@ class KubeWorld:
         if awaited.bind is None or awaited.open:
             return
         if awaited.refusal is not None:
-            why = f"a claim of the pod was not allocated: {awaited.refusal}"
-            self._report(awaited.bind, Ending(WriteResult.REFUSED, why))
+            what = "bound" if awaited.volumes else "allocated"
+            why = f"a claim of the pod was not {what}: {awaited.refusal}"
+            self._refuse(awaited.bind, why)
         elif awaited.bind.awaits:
             self._check(awaited.bind, awaited, partial(self._await_devices, awaited.bind, awaited))
+        elif awaited.versions:
+            self._check(awaited.bind, awaited, partial(self._bind, awaited.bind, awaited))
         else:
-            self._check(awaited.bind, awaited, partial(self._add, awaited.bind, WriteRank.BIND, awaited.term))
+            self._bind(awaited.bind, awaited)
+
+    def _bind(self, bind: Bind, awaited: _AwaitedClaims) -> None:
+        """Its devices are its own, and ready: when its volumes are, it is bound."""
+        if bind.awaits_volumes:
+            self._await_volumes(bind, awaited)
+        else:
+            self._add(bind, WriteRank.BIND, awaited.term)
+
+    def _await_volumes(self, bind: Bind, awaited: _AwaitedClaims) -> None:
+        """Until they are bound the binding is not under way: provisioners that take minutes must not pause the
+        decisions about all other pods. A refusal is held back a little, so that a provisioner that always fails is not
+        asked again at once.
+        """
+        self._hand_over(partial(self._count, -1))
+
+        def answered(why: str) -> None:
+            if limit.cancelled():
+                return  # it was answered, or too late
+            limit.cancel()
+            self._hand_over(partial(self._count, 1))
+            if why:
+                self._loop.call_later(LONG_PAUSE, self._report, bind, Ending(WriteResult.REFUSED, why))
+            else:
+                self._add(bind, WriteRank.BIND, awaited.term)
+
+        def too_late() -> None:
+            why = f"binding volumes: timed out after {self._bind_volumes_timeout:.0f} s"
+            self._hand_over(partial(self.reports.volumes_refused, bind, why))
+            answered(why)
+
+        limit = self._loop.call_later(self._bind_volumes_timeout, too_late)
+
+        def answer(why: str) -> None:
+            self._loop.call_soon_threadsafe(answered, why)
+
+        self._hand_over(partial(self.reports.await_volumes, bind, awaited.volumes, answer))
 
     def _check(self, bind: Bind, awaited: _AwaitedClaims, then: Callable[[], None]) -> None:
         """Go on if no other claim had the devices first; else, or if that cannot be known, the pod is not bound."""
@@ -192,7 +268,7 @@ class KubeWorld:
                 return  # it was answered, or too late
             limit.cancel()
             if why:
-                self._report(bind, Ending(WriteResult.REFUSED, why))
+                self._refuse(bind, why)
             else:
                 then()
 
@@ -214,14 +290,20 @@ class KubeWorld:
         def ended(ending: Ending) -> None:
             self._hand_over(partial(self._count, 1))
             if ending.result is WriteResult.DONE:
-                self._check(bind, awaited, partial(self._add, bind, WriteRank.BIND, awaited.term))
+                self._check(bind, awaited, partial(self._bind, bind, awaited))
             else:
-                self._report(bind, ending)
+                self._refuse(bind, ending.why)
 
         def script() -> Script:
             return devices_ready(bind, lambda: self._loop.time() >= until)
 
         self._queue.add(QueuedWrite(("devices", bind.key), WriteRank.STATUS, script, ended))
+
+    def _refuse(self, bind: Bind, why: str) -> None:
+        """A pod is not bound, before its volumes were waited for. Those of its gang that wait need not any more."""
+        if bind.awaits_volumes:
+            self._hand_over(partial(self.reports.volumes_refused, bind, why))
+        self._report(bind, Ending(WriteResult.REFUSED, why))
 
     def _report(self, change: Change, ending: Ending) -> None:
         """Together with others that end at the same time: waking a thread costs more than telling it something."""
@@ -253,6 +335,8 @@ class _AwaitedClaims:
         self.bind: Bind | None = None
         self.refusal: str | None = None
         self.versions: dict[ObjectKey, str] = {}
+        self.volumes: dict[ObjectKey, str] = {}
+        """The versions that volumes and their claims got."""
 
 
 class _AwaitedEvictions:

@@ -70,7 +70,7 @@ class WorkingNodes:
         self.write_room(shape, rows, sign)
         if shape.is_counted:
             self.pods.place(shape, np.array(rows), self.snapshot.size, sign)
-        if shape.volumes.unbound:
+        if shape.has_volumes and shape.volumes.unbound:
             self.volumes.write(shape, tasks, rows, sign)
         if self.devices.uses_devices(shape):
             self.devices.write(shape, tasks, rows, sign)

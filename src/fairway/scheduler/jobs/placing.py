@@ -113,7 +113,7 @@ class Placer:
             self._capacity[shape] = 0  # a lone pod is looked for on all nodes: that none takes it holds for the shape
             return Step.NO_CAPACITY
         nodes.write_room(shape, rows, 1)
-        if shape.has_volumes:
+        if shape.has_volumes and not nodes.volumes.is_idle(shape):
             nodes.stand_in(run.tasks[0], rows[0], 1)
         run.placed = 1
         job.charge(run, 1)

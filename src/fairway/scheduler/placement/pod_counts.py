@@ -107,39 +107,40 @@ class PodCounts:
                 blocked[row] |= known.get(row, 0) + more.get(row, 0) > 0
         return blocked
 
-    def _move_volumes(self, volumes: VolumeRequests, row: int, by: int, size: int) -> None:
+    def _move_volumes(self, volumes: VolumeRequests, rows: IntColumn, by: int, size: int) -> None:
         for driver, count in volumes.attached:
-            self._attach(driver, row, by * count, size)
-        for volume, driver in volumes.shared:
-            more = add(self._users, volume, row, by)
-            if self._volumes.users.get(volume, {}).get(row, 0) + more == (1 if by > 0 else 0):
-                self._attach(driver, row, by, size)
-        for claim in volumes.exclusive:
-            self.changes += 1
-            self._claims[claim] = self._claims.get(claim, 0) + by
-        for disk in volumes.disks:
-            add(self._disks, disk, row, by)
-
-    def _attach(self, driver: str, row: int, by: int, size: int) -> None:
-        slots = self.free_slots(driver, size)
-        if slots is not None and row < size:
-            slots[row] -= by
+            slots = self.free_slots(driver, size)
+            if slots is not None:
+                np.subtract.at(slots, rows, by * count)
+        if not (volumes.shared or volumes.exclusive or volumes.disks):
+            return
+        for row in rows.tolist():
+            for volume, driver in volumes.shared:
+                more = add(self._users, volume, row, by)
+                if self._volumes.users.get(volume, {}).get(row, 0) + more == (1 if by > 0 else 0):
+                    slots = self.free_slots(driver, size)
+                    if slots is not None:
+                        slots[row] -= by
+            for claim in volumes.exclusive:
+                self.changes += 1
+                self._claims[claim] = self._claims.get(claim, 0) + by
+            for disk in volumes.disks:
+                add(self._disks, disk, row, by)
 
     def place(self, shape: Shape, rows: IntColumn, size: int, by: int) -> None:
         """Tasks of a shape were put on these rows (by 1) or taken off (by -1)."""
         for row in rows if shape.ports else ():
             self._move_ports(int(row), shape.ports, by)
-        if shape.volumes.is_counted:
-            for row in rows.tolist():
-                self._move_volumes(shape.volumes, row, by, size)
+        if shape.counts_volumes:
+            self._move_volumes(shape.volumes, rows, by, size)
         self._count(shape.matched, shape, rows, size, by)
 
     def displace(self, task: Task, size: int, by: int) -> None:
         """A pod that the state has on its node is gone (by -1) or back (by 1); its own matches count."""
         if task.shape.ports:
             self._move_ports(task.node, task.shape.ports, by)
-        if task.shape.volumes.is_counted:
-            self._move_volumes(task.shape.volumes, task.node, by, size)
+        if task.shape.counts_volumes:
+            self._move_volumes(task.shape.volumes, np.array([task.node]), by, size)
         if task.matched or task.shape.anti_affinity:
             self._count(task.matched, task.shape, np.array([task.node]), size, by)
 

@@ -54,7 +54,9 @@ class Predicates(Opens, Filters, FiltersByLabels, LimitsNodes, LooksAround):
             yield from volume_rules.static_checks(shape, nodes)
 
     def feasible(self, shape: Shape, nodes: NodeView) -> Iterable[Check]:
-        return self._pod_checks(shape, nodes) if shape.ports or shape.has_pod_rules or shape.has_volumes else ()
+        if shape.ports or shape.has_pod_rules or (shape.has_volumes and not self._volumes.is_idle(shape)):
+            return self._pod_checks(shape, nodes)
+        return ()
 
     def _pod_checks(self, shape: Shape, nodes: NodeView) -> Iterable[Check]:
         if shape.ports:
@@ -68,7 +70,9 @@ class Predicates(Opens, Filters, FiltersByLabels, LimitsNodes, LooksAround):
         """Pods that want one port, or that keep off their like on a node, go one to a node."""
         if shape.ports:
             return np.ones(nodes.size, dtype=np.int64)
-        attachable = volume_rules.limit(shape, nodes, self._volumes) if shape.has_volumes else None
+        attachable = None
+        if shape.has_volumes and not self._volumes.is_idle(shape):
+            attachable = volume_rules.limit(shape, nodes, self._volumes)
         alone = pod_rules.one_per_node(shape, nodes.snapshot) if shape.rules.anti_affinity else None
         if alone is None:
             return attachable

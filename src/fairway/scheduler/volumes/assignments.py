@@ -13,7 +13,7 @@ to the node that was selected.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
 from itertools import groupby
 from typing import NamedTuple
@@ -31,6 +31,7 @@ from fairway.state.snapshot import WorkingCopy
 from fairway.state.volumes import UnboundClaim
 
 NO_LIMIT = 1 << 40
+_NOTHING: Collection[str] = ()
 
 
 class ChosenVolume(NamedTuple):
@@ -38,7 +39,7 @@ class ChosenVolume(NamedTuple):
 
     request: UnboundClaim
     volume: str = ""
-    pool: str = ""
+    pool: StoragePool | None = None
     """Where a provisioned one is taken from, if the driver says what it has."""
     follows: bool = False
     """Another pod has decided: there is nothing to take."""
@@ -68,12 +69,16 @@ class VolumeAssignments:
         self._pods = pods
         kept = volume_supply(state, snapshot)
         self._supply_basis: object = None if kept is None else kept.basis
+        self._constant: dict[Shape, tuple[ChosenVolume, ...] | None] = {}
+        self._idle: dict[Shape, bool] = {}
+        self._groups: dict[Shape, list[list[UnboundClaim]]] = {}
         self._given: dict[Task, list[GivenVolumes]] = {}
         self._taken: set[str] = set()
         self._counts: dict[UnboundClaim, IntColumn] = {}
         """Offers of which something was taken in this session."""
-        self._drawn: dict[str, int] = {}
+        self._drawn: dict[StoragePool, int] = {}
         """By pool: bytes that are to be provisioned from it."""
+        self._provisionable_columns: dict[UnboundClaim, IntColumn] = {}
         self._decisions: dict[str, _Decision] = {}
 
     @property
@@ -96,7 +101,7 @@ class VolumeAssignments:
         """
         found: BoolColumn = np.ones(len(rows), dtype=np.bool_)
         has_space: BoolColumn = np.ones(len(rows), dtype=np.bool_)
-        for group in _by_class(shape.volumes.unbound):
+        for group in self._groups_of(shape):
             if len(set(group)) == 1:
                 self._fit_alike(group, rows, found, has_space)
             else:
@@ -108,23 +113,25 @@ class VolumeAssignments:
         look around.
         """
         found: IntColumn | None = None
-        for group in _by_class(shape.volumes.unbound):
+        for group in self._groups_of(shape):
             request, offer = group[0], self.supply.offer(group[0])
+            if offer.is_unlimited:
+                continue
             part = self._available(offer)[rows]
             if offer.provisions is not None and not request.volume:
                 more = NO_LIMIT if offer.pools is None else self._provisionable(offer)[rows]
                 part = part + np.where(offer.provisions[rows], more, 0)
             part = part // len(group)
             found = part if found is None else np.minimum(found, part)
-        return None if found is None or (found >= NO_LIMIT // 2).all() else found
+        return found
 
     def looks_around(self, shape: Shape) -> bool:
         """Whether placing one pod of a shape may change other nodes for its like, or this node in an odd way."""
-        for group in _by_class(shape.volumes.unbound):
+        for group in self._groups_of(shape):
             if len(set(group)) > 1 or any(request.shared or request.volume or request.node for request in group):
                 return True
             offer = self.supply.offer(group[0])
-            if offer.wide or offer.provisioned_rows() > 1:
+            if offer.wide or offer.shares_pools:
                 return True
         return False
 
@@ -132,6 +139,9 @@ class VolumeAssignments:
         """What a task that is bound in this session gets, in the order of its shape's requests."""
         if not task.shape.volumes.unbound:
             return ()
+        always = self._always(task.shape)
+        if always is not None:
+            return always
         given = self._given.get(task)
         if not given or given[-1].choices is None:
             raise InvariantError(f"{task.key} is bound to a node that has no volumes for it")
@@ -141,6 +151,8 @@ class VolumeAssignments:
 
     def write(self, shape: Shape, tasks: Sequence[Task], rows: Sequence[int], sign: int) -> None:
         """Give tasks their volumes (sign 1), or take them back."""
+        if self._always(shape) is not None:
+            return
         pairs = list(zip(tasks, rows, strict=True))
         if sign < 0:
             for task, _ in reversed(pairs):
@@ -151,6 +163,44 @@ class VolumeAssignments:
             self._given.setdefault(task, []).append(GivenVolumes(row, choices))
             for choice in choices or ():
                 self._count(choice, row, 1)
+
+    def _always(self, shape: Shape) -> tuple[ChosenVolume, ...] | None:
+        """What every pod of a shape gets where there is nothing to take: no volume is available, and the provisioners
+        of its classes do not say what they have left. That is what most clouds have, so it must cost nothing.
+        """
+        if shape not in self._constant:
+            requests = shape.volumes.unbound
+            is_constant = all(
+                self.supply.offer(request).is_unlimited and not (request.node or request.volume or request.shared)
+                for request in requests
+            )
+            self._constant[shape] = tuple(ChosenVolume(request) for request in requests) if is_constant else None
+        return self._constant[shape]
+
+    def is_idle(self, shape: Shape) -> bool:
+        """Whether volumes have no say in where a shape goes: nothing is to be taken of any node, and none is excluded.
+        Asked for every pod that is placed, answered once.
+        """
+        idle = self._idle.get(shape)
+        if idle is None:
+            volumes = shape.volumes
+            idle = not (volumes.exclusive or volumes.disks)
+            drivers = [driver for driver, _ in volumes.attached] + [driver for _, driver in volumes.shared]
+            idle = idle and not any(self._pods.has_limit(driver) for driver in drivers)
+            if idle and volumes.unbound:
+                idle = self._always(shape) is not None and all(map(self._provisions_anywhere, volumes.unbound))
+            self._idle[shape] = idle
+        return idle
+
+    def _provisions_anywhere(self, request: UnboundClaim) -> bool:
+        provisions = self.supply.offer(request).provisions
+        return provisions is not None and bool((provisions >= self._snapshot.alive).all())
+
+    def _groups_of(self, shape: Shape) -> list[list[UnboundClaim]]:
+        groups = self._groups.get(shape)
+        if groups is None:
+            groups = self._groups[shape] = _by_class(shape.volumes.unbound)
+        return groups
 
     def _take_back(self, task: Task) -> None:
         given = self._given.get(task)
@@ -164,9 +214,8 @@ class VolumeAssignments:
         request = choice.request
         if request.shared and not self._decide(choice, row, by):
             return
-        if choice.pool:
-            self._drawn[choice.pool] = self._drawn.get(choice.pool, 0) + by * request.size
-            self._pods.changes += 1
+        if choice.pool is not None:
+            self._draw(choice.pool, by * request.size)
         if not choice.volume or choice.volume == request.volume:
             return  # what is pre-bound to a claim is nobody else's
         if by > 0:
@@ -179,6 +228,18 @@ class VolumeAssignments:
                 self._available(offer, writes=True)[reached] -= by
                 if len(reached) > 1:
                     self._pods.changes += 1
+
+    def _draw(self, pool: StoragePool, size: int) -> None:
+        """Bytes are to be provisioned from a pool."""
+        before = self._left(pool)
+        self._drawn[pool] = self._drawn.get(pool, 0) + size
+        if before is None:
+            return
+        for request, column in self._provisionable_columns.items():
+            if request.storage_class == pool.storage_class and request.size <= pool.largest:
+                column[pool.rows] += max(0, before - size) // request.size - max(0, before) // request.size
+        if len(pool.rows) > 1:
+            self._pods.changes += 1
 
     def _decide(self, choice: ChosenVolume, row: int, by: int) -> bool:
         """Count a pod with a shared claim; whether what the claim gets is to be taken, or given back, because of it."""
@@ -194,6 +255,9 @@ class VolumeAssignments:
 
     def _choose(self, requests: Sequence[UnboundClaim], row: int) -> tuple[ChosenVolume, ...] | None:
         """What each claim of a pod gets on a row; None if one gets nothing."""
+        if len(requests) == 1:
+            choice = self._there(requests[0], row, _NOTHING) or self._provisioned(requests[0], row, {})[0]
+            return None if choice is None else (choice,)
         found: list[ChosenVolume] = []
         to_provision: list[UnboundClaim] = []
         chosen: set[str] = set()
@@ -204,7 +268,7 @@ class VolumeAssignments:
                 chosen.add(choice.volume)
             else:
                 to_provision.append(request)
-        drawn: dict[str, int] = {}
+        drawn: dict[StoragePool, int] = {}
         for request in to_provision:
             choice, _ = self._provisioned(request, row, drawn)
             if choice is None:
@@ -212,7 +276,7 @@ class VolumeAssignments:
             found.append(choice)
         return tuple(_in_order(requests, found))
 
-    def _there(self, request: UnboundClaim, row: int, chosen: set[str]) -> ChosenVolume | None:
+    def _there(self, request: UnboundClaim, row: int, chosen: Collection[str]) -> ChosenVolume | None:
         """A volume that is there, or what was decided for a shared claim already."""
         decision = self._decisions.get(request.shared) if request.shared else None
         if decision is not None:
@@ -222,14 +286,21 @@ class VolumeAssignments:
             return None
         if request.volume:
             return ChosenVolume(request, request.volume) if row in self._rows_of(request.volume) else None
-        offer = self.supply.offer(request)
-        free = self._taken | chosen
-        narrow = next((one for one in offer.narrow.get(row, ()) if one[1] not in free), None)
-        wide = next((one for one in offer.wide if one[1] not in free and row in offer.rows[one[1]]), None)
-        found: list[OfferedVolume] = [one for one in (narrow, wide) if one is not None]
-        return ChosenVolume(request, min(found)[1]) if found else None
+        offer, taken = self.supply.offer(request), self._taken
+        best: OfferedVolume | None = None
+        for one in offer.narrow.get(row, ()):
+            if one[1] not in taken and one[1] not in chosen:
+                best = one
+                break
+        for one in offer.wide:
+            if one[1] not in taken and one[1] not in chosen and row in offer.rows[one[1]]:
+                best = one if best is None else min(best, one)
+                break
+        return None if best is None else ChosenVolume(request, best[1])
 
-    def _provisioned(self, request: UnboundClaim, row: int, drawn: dict[str, int]) -> tuple[ChosenVolume | None, bool]:
+    def _provisioned(
+        self, request: UnboundClaim, row: int, drawn: dict[StoragePool, int]
+    ) -> tuple[ChosenVolume | None, bool]:
         """A volume that is provisioned for the node, if it can be; and whether only storage is short."""
         if request.shared in self._decisions:
             return None, False  # decided otherwise
@@ -239,10 +310,10 @@ class VolumeAssignments:
             return None, False
         if offer.pools is None:
             return ChosenVolume(request), False
-        for pool in offer.pools:
-            if pool.mask[row] and self._has_left(pool, request, drawn.get(pool.name, 0)):
-                drawn[pool.name] = drawn.get(pool.name, 0) + request.size
-                return ChosenVolume(request, pool="" if request.node else pool.name), False
+        for pool in offer.pools_at(row):
+            if self._has_left(pool, request, drawn.get(pool, 0)):
+                drawn[pool] = drawn.get(pool, 0) + request.size
+                return ChosenVolume(request, pool=None if request.node else pool), False
         return None, True
 
     def _has_left(self, pool: StoragePool, request: UnboundClaim, drawn: int) -> bool:
@@ -250,24 +321,27 @@ class VolumeAssignments:
             return True
         if request.node:
             return pool.total >= request.size  # it is among what is being provisioned, and counted there
-        return self._left(pool) - drawn >= request.size
+        left = self._left(pool)
+        return left is None or left - drawn >= request.size
 
-    def _left(self, pool: StoragePool) -> int:
-        assert pool.total is not None
-        return pool.total - self._drawn.get(pool.name, 0) - self._in_progress.get(pool.name, 0)
+    def _left(self, pool: StoragePool) -> int | None:
+        """What is left in a pool; None if that is not known."""
+        if pool.total is None:
+            return None
+        return pool.total - self._drawn.get(pool, 0) - self._in_progress.get(pool, 0)
 
     @cached_property
-    def _in_progress(self) -> dict[str, int]:
+    def _in_progress(self) -> dict[StoragePool, int]:
         """By pool: bytes that provisioners were asked for and have not delivered. What they have delivered, drivers
         take off what they publish.
         """
-        found: dict[str, int] = {}
+        found: dict[StoragePool, int] = {}
         rows = self._state.nodes.rows
         for class_name, size, node in self._state.volumes.provisioning.values():
-            row = rows.get(node, self._snapshot.size)
-            for pool in self.supply.pools(class_name) if size and row < self._snapshot.size else ():
-                if pool.mask[row] and pool.largest >= size:
-                    found[pool.name] = found.get(pool.name, 0) + size
+            row = rows.get(node, -1)
+            for pool in self.supply.pools(class_name) if size else ():
+                if row in pool.rows and pool.largest >= size:
+                    found[pool] = found.get(pool, 0) + size
                     break
         return found
 
@@ -315,7 +389,7 @@ class VolumeAssignments:
         """Claims of one class that differ compete for its volumes: each node is asked."""
         for place, row in enumerate(rows.tolist()):
             chosen: set[str] = set()
-            drawn: dict[str, int] = {}
+            drawn: dict[StoragePool, int] = {}
             left: list[UnboundClaim] = []
             for request in group:
                 choice = self._there(request, row, chosen)
@@ -340,16 +414,25 @@ class VolumeAssignments:
         return counts
 
     def _provisionable(self, offer: Offer, *, selected: bool = False) -> IntColumn:
-        """By row, how many volumes of the request's size can be provisioned."""
+        """By row, how many volumes of the request's size can be provisioned. `selected`: not counting what is being
+        provisioned.
+        """
+        known = None if selected else self._provisionable_columns.get(offer.request)
+        if known is not None:
+            return known
         size = offer.request.size
         found: IntColumn = np.zeros(self._snapshot.size, dtype=np.int64)
         for pool in offer.pools or ():
-            if pool.total is None:
-                number = NO_LIMIT
-            else:
-                number = max(0, (pool.total if selected else self._left(pool)) // size)
-            found[pool.mask] += number
-        return np.minimum(found, NO_LIMIT)
+            whole = selected and pool.total is not None
+            found[pool.rows] += (pool.total or 0) // size if whole else self._number(pool, size)
+        if not selected:
+            self._provisionable_columns[offer.request] = found
+        return found
+
+    def _number(self, pool: StoragePool, size: int) -> int:
+        """How many volumes of a size a pool has left."""
+        left = self._left(pool)
+        return NO_LIMIT if left is None else max(0, left) // size
 
 
 def _by_class(requests: Sequence[UnboundClaim]) -> list[list[UnboundClaim]]:

@@ -13,14 +13,14 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Iterable
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import msgspec
 import numpy as np
 
 from fairway.api.core import NO_PROVISIONER, PersistentVolume
 from fairway.api.meta import LabelSelector
-from fairway.api.pods import NodeSelector, NodeSelectorTerm, matches
+from fairway.api.pods import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, matches
 from fairway.resources.columns import BoolColumn, IntColumn
 from fairway.scheduler.placement import matching
 from fairway.state.cluster import ClusterState
@@ -43,11 +43,14 @@ OfferedVolume = tuple[int, str]
 """Size and name: the order in which volumes are taken."""
 
 
-class StoragePool(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False)
+class StoragePool:
     """What a driver can still provision of one class for some nodes."""
 
     name: str
-    mask: BoolColumn
+    storage_class: str
+    rows: IntColumn
+    """The nodes that reach it."""
     largest: int
     """The largest volume."""
     total: int | None
@@ -70,7 +73,9 @@ class Offer:
         self.provisions: BoolColumn | None = None
         """Where a new volume may be provisioned; None for nowhere."""
         self.pools: list[StoragePool] | None = None
-        """What is left for that, by name; None where the driver does not say."""
+        """What it can be taken from, by name; None where the driver does not say."""
+        self._narrow_pools: dict[int, list[StoragePool]] = {}
+        self._wide_pools: list[StoragePool] = []
 
     def takes(self, volume: PersistentVolume) -> bool:
         return (
@@ -105,9 +110,29 @@ class Offer:
             self.wide.remove(entry)
         return rows
 
-    def provisioned_rows(self) -> int:
-        """The most rows that draw on one pool; 0 where nothing is drawn from."""
-        return max((int(pool.mask.sum()) for pool in self.pools or ()), default=0)
+    @property
+    def is_unlimited(self) -> bool:
+        """Whether nothing can be taken: there are no volumes, and provisioners do not say what they have."""
+        return not self.rows and self.provisions is not None and self.pools is None
+
+    def draw_on(self, pools: Iterable[StoragePool]) -> None:
+        self.pools = [pool for pool in pools if pool.largest >= self.request.size]
+        for pool in self.pools:
+            if len(pool.rows) == 1:
+                self._narrow_pools.setdefault(int(pool.rows[0]), []).append(pool)
+            elif len(pool.rows):
+                self._wide_pools.append(pool)
+
+    @property
+    def shares_pools(self) -> bool:
+        """Whether several nodes draw on one pool."""
+        return bool(self._wide_pools)
+
+    def pools_at(self, row: int) -> list[StoragePool]:
+        """Those that a row reaches, by name."""
+        narrow = self._narrow_pools.get(row, [])
+        wide = [pool for pool in self._wide_pools if row in pool.rows]
+        return sorted([*narrow, *wide], key=lambda pool: pool.name) if wide else narrow
 
 
 class VolumeSupply(
@@ -211,7 +236,7 @@ class VolumeSupply(
         allowed = topologies(storage_class)
         offer.provisions = snapshot.alive.copy() if allowed is None else self._mask(allowed)
         if request.size and volumes.publishes_capacity(storage_class.provisioner):
-            offer.pools = [pool for pool in self.pools(request.storage_class) if pool.largest >= request.size]
+            offer.draw_on(self.pools(request.storage_class))
         return offer
 
     def pools(self, class_name: str) -> list[StoragePool]:
@@ -222,17 +247,13 @@ class VolumeSupply(
         return found
 
     def _read_pools(self, class_name: str) -> list[StoragePool]:
-        assert self._snapshot is not None
-        size, labels = self._snapshot.size, self._state.nodes.labels
         found = []
         for (namespace, name), capacity in sorted(self._state.volumes.capacities.get(class_name, {}).items()):
             topology = capacity.node_topology
             if topology is not None:
-                mask = np.array([matches(topology, labels.at(row)) for row in range(size)], dtype=np.bool_)
-                mask &= self._snapshot.alive
-                found.append(
-                    StoragePool(f"{namespace}/{name}", mask, largest_volume(capacity), total_capacity(capacity))
-                )
+                rows = self._rows_of(_as_node_selector(topology))
+                largest, total = largest_volume(capacity), total_capacity(capacity)
+                found.append(StoragePool(f"{namespace}/{name}", class_name, rows, largest, total))
         return found
 
     # -- where a volume can be used -------------------------------------------------------------------------------
@@ -243,13 +264,19 @@ class VolumeSupply(
         affinity = volume.spec.node_affinity
         selector = None if affinity is None else affinity.required
         zones = zones_of(volume)
-        one = None if selector is None or zones else self._one_row(selector)
-        if one is not None:
-            return one
-        mask = self._snapshot.alive.copy() if selector is None else self._mask(selector)
+        if not zones:
+            return self._rows_of(selector)
+        mask = self._snapshot.alive if selector is None else self._mask(selector)
         for zone in zones:
             mask = mask & matching.zone_column(zone, self._snapshot)
         return np.flatnonzero(mask)
+
+    def _rows_of(self, selector: NodeSelector | None) -> IntColumn:
+        assert self._snapshot is not None
+        if selector is None:
+            return np.flatnonzero(self._snapshot.alive)
+        one = self._one_row(selector)
+        return np.flatnonzero(self._mask(selector)) if one is None else one
 
     def _mask(self, selector: NodeSelector) -> BoolColumn:
         """Many volumes have the same selector: one column for all of a zone."""
@@ -306,3 +333,18 @@ def volume_supply(state: ClusterState, snapshot: WorkingCopy) -> VolumeSupply | 
     if supply is not None:
         supply.bring_up_to_date(snapshot)
     return supply
+
+
+def _as_node_selector(selector: LabelSelector) -> NodeSelector | None:
+    """The same as requirements of nodes; None for a selector that matches all."""
+    labels = [
+        NodeSelectorRequirement(key=key, operator="In", values=(value,))
+        for key, value in sorted(selector.match_labels.items())
+    ]
+    expressions = [
+        NodeSelectorRequirement(key=each.key, operator=each.operator, values=each.values)
+        for each in selector.match_expressions
+    ]
+    if not labels and not expressions:
+        return None
+    return NodeSelector(node_selector_terms=(NodeSelectorTerm(match_expressions=(*labels, *expressions)),))
