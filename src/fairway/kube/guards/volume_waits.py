@@ -31,7 +31,7 @@ class _WaitingBind(NamedTuple):
     answer: Callable[[str], None]
 
 
-class _Unit:
+class _WaitingPods:
     """Pods that are bound together, or not at all: those of a gang that one plan binds, or a single one."""
 
     def __init__(self, size: int) -> None:
@@ -49,7 +49,7 @@ class VolumeWaits:
     def __init__(self, state: ClusterState, store: ObjectStore) -> None:
         self._state = state
         self._store = store
-        self._units: dict[str, _Unit] = {}
+        self._units: dict[str, _WaitingPods] = {}
         self._concerned: dict[ObjectKey, set[str]] = {}
         """By pod, claim and volume: who waits for news of it. So that news cost what they concern."""
 
@@ -107,11 +107,11 @@ class VolumeWaits:
         self._concerned.setdefault(key, set()).add(name)
         self._units[name].keys.add(key)
 
-    def _unit(self, bind: Bind) -> tuple[str, _Unit]:
+    def _unit(self, bind: Bind) -> tuple[str, _WaitingPods]:
         task = self._state.tasks.get(bind.binding.pod)
         is_gang = task is not None and not task.job.alone and task.job.minimum > 1
         name = f"job {bind.binding.job} {bind.at}" if is_gang else f"pod {bind.binding.pod} {bind.uid}"
-        return name, self._units.setdefault(name, _Unit(bind.awaits_volumes if is_gang else 1))
+        return name, self._units.setdefault(name, _WaitingPods(bind.awaits_volumes if is_gang else 1))
 
     def _verdict(self, waiting: _WaitingBind, unit: str) -> str | None:
         """ "" if all claims of a pod are bound; None while some are not; else what is wrong."""
