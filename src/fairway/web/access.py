@@ -1,4 +1,4 @@
-"""Who may see the page: the token of a loopback server, or what a cluster's API server says of a bearer token."""
+"""Who may see the page: the holder of a loopback server's token, or a user of the cluster's API server."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ WRONG_TOKEN = "the token is not the one that the terminal prints"
 
 
 class Access(Protocol):
-    """Says who asks."""
+    """Identifies the user of a request."""
 
     @property
     def cookie(self) -> str:
-        """The name of the cookie that stands for a login."""
+        """Name of the session cookie."""
 
     async def viewer(self, bearer: str | None, cookie: str | None) -> Viewer:
-        """RequestRefusedError with 401 where that cannot be said."""
+        """Raises RequestRefusedError with 401 without a valid token or cookie."""
 
     async def login(self, token: str) -> str:
-        """The value of a cookie that stands for a token from now on; RequestRefusedError with 401 for a wrong one."""
+        """The value of a new session cookie for a token. Raises RequestRefusedError with 401 for a wrong token."""
 
     async def logout(self, cookie: str | None) -> None:
-        """The cookie stands for nothing any more, as far as that can be said here."""
+        """Invalidates the cookie, as far as that is possible here."""
 
 
 class LoopbackAccess:
-    """One user, who has the token. The cookie is made from it, so that it is good after a restart with the same token,
-    and the token cannot be read from it.
+    """A single user, who has the token. The cookie is derived from it: it stays valid after a restart with the same
+    token, and does not reveal the token.
     """
 
     def __init__(self, token: str) -> None:
         self.token = token
         self.port = 0
-        """Where it listens: cookies of one host are those of all its ports."""
+        """The port is part of the name: cookies of a host are sent to all its ports."""
         self._value = hashlib.sha256(b"fairway cookie " + token.encode()).hexdigest()
 
     @property
@@ -61,11 +61,11 @@ class LoopbackAccess:
         return self._value
 
     async def logout(self, cookie: str | None) -> None:
-        """Who has the token may come back by it: there is nothing to take."""
+        """Nothing to invalidate: the holder of the token may log in again."""
 
 
 def same(one: str, other: str) -> bool:
-    """In a time that does not depend on how much is right."""
+    """Compares in constant time."""
     return hmac.compare_digest(one.encode(), other.encode())
 
 

@@ -47,13 +47,13 @@ FOREVER = "public, max-age=31536000, immutable"
 
 
 class PageFiles:
-    """Answers with files, and with the page itself for all addresses that the page has views at."""
+    """Serves the files of the page, and the page itself for the address of every view."""
 
     def __init__(self, folder: Path = FOLDER) -> None:
         self._folder = folder.resolve()
 
     def answer(self, path: str) -> Response:
-        """A file; else the page, which reads its view from the address."""
+        """A file, or else the page, which reads its view from the address."""
         if path.startswith("assets/") or "." in path.rpartition("/")[2]:
             found = self._find(path)
             if found is None:
@@ -68,7 +68,7 @@ class PageFiles:
         return FileResponse(index, media_type="text/html", headers={"Cache-Control": "no-cache"})
 
     def _find(self, path: str) -> Path | None:
-        """A file of the page. What no file can be called is not there."""
+        """A file of the page; None for names outside of it or that no file can have."""
         try:
             found = (self._folder / path).resolve()
             return found if found.is_relative_to(self._folder) and found.is_file() else None
@@ -81,14 +81,14 @@ class PageFiles:
 
 
 ANSWERING = 120.0
-"""Seconds that an answer may take."""
+"""Maximum seconds for an answer."""
 SLOW_THREADS = 6
 MAX_QUESTIONS = 30
-"""Questions of a kind that are worked on or wait."""
+"""Maximum number of questions of a kind in progress or queued."""
 MAX_OF_ONE = 4
-"""Questions of a kind and of one user that have a thread, where there are several users."""
+"""The same per user, where there are several users."""
 LOGIN_BYTES = 32 << 10
-"""Of the body of a login, which anyone may send; tokens of identity providers have a few thousand."""
+"""Maximum bytes of a login body, which anyone may send; tokens of identity providers have a few thousand."""
 LONGEST_SESSION = 30 * 86_400
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -100,7 +100,7 @@ class PageSite(NamedTuple):
 
 
 def application(shown: ShownCluster, access: Access, hosts: Callable[[], frozenset[str] | None]) -> PageSite:
-    """All that is served, behind its guard."""
+    """The whole application, behind its guard."""
     hub = EventHub(shown.watch, shown.behind)
     if shown.history is not None:
         shown.history.failed = lambda why: shown.log.error("the history was not written", why=why)
@@ -145,7 +145,7 @@ class _Site:
         self._slow = CapacityLimiter(SLOW_THREADS)
         self._long = CapacityLimiter(SLOW_THREADS)
         self._asking: Counter[tuple[bool, str]] = Counter()
-        """Questions under way, by whether they are long, and by user."""
+        """Questions in progress, by whether they are long, and by user."""
         self._bodies = BodyBudget()
 
     def handler(self, operation: Operation) -> Handler:
@@ -174,7 +174,7 @@ class _Site:
         return Response(found, media_type="application/json", headers=NO_STORE)
 
     async def _worked_out(self, operation: Operation, asked: Asked, request: Request) -> bytes:
-        """On a thread. Questions have threads of their own, so that any number of them leaves the others free."""
+        """Answers on a thread. Questions have their own threads, so that they never block other requests."""
         if not (operation.is_slow or operation.is_long):
             answer: bytes = await run_in_threadpool(self._encoded, operation, asked)
             return answer
@@ -200,7 +200,7 @@ class _Site:
         return found if operation.own_words else conceal(found, asked.viewer, self._shown.watch.namespaces)
 
     def _concealed(self, error: InputError, viewer: Viewer) -> InputError:
-        """The same error, without names that its user may not see."""
+        """The same error without names that the user may not see."""
         if viewer.namespaces is None:
             return error
         text = conceal(msgspec.json.encode(str(error)), viewer, self._shown.watch.namespaces)
@@ -267,13 +267,13 @@ class _Site:
         return await answering(self._page(request), request, self._shown.log)
 
     async def _page(self, request: Request) -> Response:
-        """The page reads a token from behind the `#` of its address, which browsers send to no server: one in the
-        query would be in logs and histories, and a link of another site could log a browser in by it.
+        """The page reads a token after the `#` of its address, which browsers send to no server. A token in the query
+        would end up in logs and histories, and a link of another site could use it to log a browser in.
         """
         return await run_in_threadpool(self._files.answer, request.path_params["path"])
 
     async def healthy(self, request: Request) -> Response:
-        """For probes, without a token: that requests are answered."""
+        """For probes, without a token: the server answers."""
         return PlainTextResponse("ok\n", headers=NO_STORE)
 
     async def openapi(self, request: Request) -> Response:
@@ -286,19 +286,19 @@ class _Site:
 
 
 async def _noted(request: Request, gone: Event) -> None:
-    """Say when the client has left: who goes on to the next job leaves a question behind that no one waits for."""
+    """Sets `gone` when the client disconnects: opening another job abandons a question that may still be running."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
     gone.set()
 
 
 async def not_routed(request: Request, error: HTTPException) -> Response:
-    """What no route takes: a method that is not for a path, or a path with signs that no path has."""
+    """A request without a route: a wrong method, or a path with invalid characters."""
     return problem(error.status_code, f"{request.method} is not for {request.url.path}: {error.detail}")
 
 
 class LoopbackPage:
-    """See the module. InputError where the port is taken."""
+    """A page on the loopback address. Raises InputError if the port is in use."""
 
     def __init__(self, shown: ShownCluster, port: int, token: str) -> None:
         self.shown = shown
@@ -315,13 +315,13 @@ class LoopbackPage:
 
     @property
     def url(self) -> str:
-        """For commands, which send the token apart."""
+        """Address for commands, which send the token in a header."""
         return self.server.url
 
     @property
     def address(self) -> str:
-        """For a browser: it opens the page once, and a cookie does from then on. What follows the `#` is sent to no
-        server, so the token is in no log.
+        """Address for a browser, which exchanges the token for a cookie. The part after the `#` is sent to no server,
+        so the token is in no log.
         """
         return f"{self.server.url}/#token={self.token}"
 

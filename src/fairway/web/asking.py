@@ -1,4 +1,4 @@
-"""A request as views get it: checked against the table of operations, and with what its user may see."""
+"""A request as views receive it: validated against the table of operations, with the permissions of its user."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LONGEST_NUMBER = 18
 
 
 class RequestRefusedError(InputError):
-    """A request that is answered with a status and a reason."""
+    """A refused request, with the status and the reason of its answer."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
@@ -26,22 +26,22 @@ class RequestRefusedError(InputError):
 
 
 NEVER = Event()
-"""Of what is answered in any case."""
+"""The user of paths that need no token."""
 
 
 class Viewer(NamedTuple):
-    """Who asks, and what may be shown to them."""
+    """The user of a request, and what the user may see."""
 
     name: str
     namespaces: frozenset[str] | None = None
-    """Whose jobs and pods they may see; None is all."""
+    """Namespaces whose jobs and pods the user may see; None for all."""
     nodes: bool = True
     queues: bool = True
     token: str = ""
-    """The bearer token, for actions with the user's own rights; "" where there is none."""
+    """The bearer token, for actions with the user's own permissions; "" if there is none."""
 
     def sees(self, job: str) -> bool:
-        """Whether a job or pod, as `namespace/name`, may be shown."""
+        """Whether the user may see a job or pod, given as `namespace/name`."""
         return self.namespaces is None or job.partition("/")[0] in self.namespaces
 
 
@@ -51,11 +51,11 @@ class Asked(NamedTuple):
     query: Mapping[str, Any]
     body: Any = None
     gone: Event = NEVER
-    """Set when the client has left before it was answered."""
+    """Set when the client disconnects before the answer."""
 
 
 def read_query(operation: Operation, given: QueryParams) -> dict[str, Any]:
-    """RequestRefusedError where a parameter is unknown or is not what it has to be."""
+    """Raises RequestRefusedError for an unknown or invalid parameter."""
     known = {one.name: one for one in operation.query}
     for name in given:
         if name not in known:

@@ -23,24 +23,24 @@ from fairway.kube.http.client import ApiClient
 from fairway.web.asking import RequestRefusedError, Viewer
 
 KEPT = 60.0
-"""Seconds that an answer of the API server is believed."""
+"""Seconds for which an answer of the API server is cached."""
 MAX_KEPT = 1_000
-"""Tokens whose answers are kept, and of one user:"""
+"""Maximum number of tokens with cached answers, in total and per user:"""
 MAX_KEPT_OF_ONE = 20
 MAX_SESSIONS = 2_000
 MAX_SESSIONS_OF_ONE = 20
 SESSION = 12 * 3600.0
-"""Seconds that a cookie is good for."""
+"""Lifetime of a cookie in seconds."""
 MAX_TOKEN = 16 << 10
-"""Characters of a token: sessions keep theirs."""
+"""Maximum length of a token: sessions store it."""
 MAX_NAMESPACES = 500
-"""Namespaces that are asked for one by one."""
+"""Maximum number of namespaces reviewed one by one."""
 AT_ONCE = 20
-"""Reviews that are under way, of all users: any number of wrong tokens leaves the API server to others."""
+"""Maximum number of concurrent reviews, so that no number of wrong tokens overloads the API server."""
 
 
 class ReviewedUser(msgspec.Struct, frozen=True):
-    """As TokenReview names it."""
+    """The user name of the TokenReview."""
 
     username: str = ""
     uid: str = ""
@@ -67,13 +67,13 @@ class _AccessReview(msgspec.Struct):
 
 
 class _KnownViewer(NamedTuple):
-    """What the API server said of a token."""
+    """The API server's answers about a token."""
 
     until: float
     viewer: Viewer
     user: ReviewedUser
     asked: frozenset[str]
-    """Namespaces of which it is known whether the user may see them."""
+    """Namespaces that were reviewed."""
 
 
 class _Session(NamedTuple):
@@ -83,14 +83,14 @@ class _Session(NamedTuple):
 
 
 class ClusterAccess:
-    """See the module. On the event loop of the page's server."""
+    """Reviews tokens and permissions, and keeps sessions. Runs on the event loop of the page's server."""
 
     cookie = "fairway"
 
     def __init__(
         self, client: ApiClient, namespaces: Callable[[], Iterable[str]], clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """`namespaces` are those that have jobs now."""
+        """`namespaces` returns the namespaces that have jobs."""
         self._client = client
         self._namespaces = namespaces
         self._clock = clock
@@ -98,7 +98,7 @@ class ClusterAccess:
         self._reviews: dict[bytes, asyncio.Future[_KnownViewer]] = {}
         self._turns = asyncio.Semaphore(AT_ONCE)
         self._sessions: OrderedDict[str, _Session] = OrderedDict()
-        """By cookie, the oldest first."""
+        """Sessions by cookie, the oldest first."""
 
     async def viewer(self, bearer: str | None, cookie: str | None) -> Viewer:
         token = bearer
@@ -118,7 +118,7 @@ class ClusterAccess:
         return known.viewer
 
     def _forget_viewers(self, user: str) -> None:
-        """A user with many tokens loses the answers of their own ones."""
+        """A user with many tokens evicts only cached answers of their own."""
         own = [key for key, known in self._viewers.items() if known.viewer.name == user]
         for key in own[:-MAX_KEPT_OF_ONE]:
             del self._viewers[key]
@@ -133,7 +133,7 @@ class ClusterAccess:
         return value
 
     def _make_room(self, user: str) -> None:
-        """For one more session: the oldest of the same user ends for it, never that of another one."""
+        """Makes room for a session: the oldest of the same user ends, never one of another user."""
         now = self._clock()
         for cookie in [cookie for cookie, session in self._sessions.items() if session.until <= now]:
             del self._sessions[cookie]
@@ -156,7 +156,7 @@ class ClusterAccess:
     # -- what the API server says ----------------------------------------------------------------------------------
 
     async def _reviewed_once(self, key: bytes, token: str, until: float) -> _KnownViewer:
-        """Requests that come together share one review: a page sends several at once."""
+        """Concurrent requests share one review: a page sends several at once."""
         review = self._reviews.get(key)
         if review is None:
             review = self._reviews[key] = asyncio.ensure_future(self._reviewed(token, until))
@@ -169,7 +169,7 @@ class ClusterAccess:
             review.exception()  # who asked may be gone: it is said to whoever still waits
 
     async def _reviewed(self, token: str, until: float) -> _KnownViewer:
-        """Without the namespaces, where the user may not see all of them."""
+        """The permissions without single namespaces."""
         status = (await self._ask("tokenreviews", {"token": token}, _TokenReview, "authentication.k8s.io")).status
         if not status.authenticated:
             raise RequestRefusedError(401, "the API server does not know this token")
@@ -181,7 +181,9 @@ class ClusterAccess:
         return _KnownViewer(until, Viewer(user.username, seen, nodes, queues, token), user, frozenset())
 
     async def _with_all_namespaces(self, known: _KnownViewer) -> _KnownViewer:
-        """A user's first job must not be hidden from its user until the answer is asked for again."""
+        """Reviews namespaces with their first job at once: a user's first job must not stay hidden until the cache
+        expires.
+        """
         seen = known.viewer.namespaces
         if seen is None:
             return known

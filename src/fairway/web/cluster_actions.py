@@ -1,4 +1,4 @@
-"""What users may do to jobs of a live cluster: with their own token, so the API server says whether they may."""
+"""Actions on jobs of a live cluster, made with the user's own token, so that the API server decides."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ GROUPS = (
     "scheduling.k8s.io/v1alpha2",
     "scheduling.x-k8s.io/v1alpha1",
 )
-"""Where a PodGroup may be. Which of them it is, only the API server says."""
+"""Paths that may have the PodGroup; only the API server can tell which one does."""
 _FORBIDDEN, _NOT_FOUND = 403, 404
 
 
 class ApiWrite(NamedTuple):
-    """What is sent to the first of the paths that has the object."""
+    """A write to the first of the paths that has the object."""
 
     method: str
     paths: tuple[str, ...]
@@ -41,7 +41,7 @@ class ApiWrite(NamedTuple):
 
 
 class ClusterActions:
-    """Methods are called from threads of a pool; requests are made on the server's event loop."""
+    """Thread-safe: requests run on the server's event loop."""
 
     def __init__(self, connection: Connection, watch: ClusterWatch) -> None:
         self._connection = connection
@@ -49,7 +49,7 @@ class ClusterActions:
         self.loop: asyncio.AbstractEventLoop | None = None
 
     def allowed(self, viewer: Viewer, job: JobSummary) -> list[JobAction]:
-        """What makes sense for the job; whether the user may, the API server says."""
+        """Actions that make sense for the job; the API server decides whether the user may take them."""
         if not viewer.token:
             return []
         if job.state == "finished":
@@ -114,7 +114,7 @@ class ClusterActions:
         return f"{job.key}: its priority class is {name} now{limit}"
 
     async def _hold(self, viewer: Viewer, job: Job) -> str:
-        """By its group, which may be there though it was not seen yet; where it is not, by each of its pods."""
+        """Writes to the PodGroup, even if the page has not seen it yet, or else to each pod."""
         pods = [_pod_path(job, pod) for pod in _waiting_pods(job)]
         if job.kind == "PodGroup":
             try:
@@ -133,7 +133,7 @@ class ClusterActions:
         return f"{job.key}: {what}"
 
     async def _send(self, viewer: Viewer, requests: Sequence[ApiWrite]) -> None:
-        """As the user; the first refusal ends it, and is said."""
+        """Sends writes as the user and raises the first refusal."""
         own = FixedCredentials(Identity(f"Bearer {viewer.token}"))
         connection = Connection(
             self._connection.server, own, self._connection.trust, self._connection.proxy, self._connection.namespace
@@ -151,7 +151,7 @@ class ClusterActions:
 
 
 async def _sent(client: ApiClient, request: ApiWrite) -> None:
-    """A refusal counts where no other path has the object: its user may have rights to one kind only."""
+    """A refusal is final only if no other path has the object: the user may have permissions for one kind only."""
     data = None if request.body is None else msgspec.json.encode(request.body)
     kind = MERGE_PATCH if request.method == "PATCH" else JSON
     refusals: list[ApiError] = []
@@ -168,7 +168,9 @@ async def _sent(client: ApiClient, request: ApiWrite) -> None:
 
 
 def _limit_by_pods(mirror: Mirror, job: Job, name: str) -> str:
-    """A warning if the class is worth more than the job's pods: the priority of existing pods cannot be changed."""
+    """A warning if the class has a higher priority than the job's pods: the priority of existing pods cannot be
+    changed.
+    """
     most = max((task.priority for task in job.tasks), default=None)
     if most is None or mirror.state.priorities.value(name) <= most:
         return ""
@@ -176,18 +178,18 @@ def _limit_by_pods(mirror: Mirror, job: Job, name: str) -> str:
 
 
 def holds(mirror: Mirror, job: Job) -> bool:
-    """Whether the annotation holds it; gates of others are not the page's to take."""
+    """Whether the annotation holds it; scheduling gates of others are not the page's to remove."""
     return job.held or bool(_held_pods(mirror, job))
 
 
 def _held_by(mirror: Mirror, job: Job) -> list[tuple[str, ...]]:
-    """The paths of all objects that hold it."""
+    """Paths of all objects with the annotation."""
     pods = [_pod_path(job, pod) for pod in _held_pods(mirror, job)]
     return [_group_path(job), *pods] if job.held else pods
 
 
 def _held_pods(mirror: Mirror, job: Job) -> list[str]:
-    """Those that have the annotation themselves."""
+    """Pods with the annotation."""
     known = ((task.key.partition("/")[2], pod_of(mirror, task.key)) for task in job.tasks)
     return [name for name, pod in known if pod is not None and is_held(pod.metadata)]
 

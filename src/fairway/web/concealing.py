@@ -1,4 +1,4 @@
-"""What a user who may not see all namespaces is shown of what concerns others.
+"""What users without access to all namespaces see of other namespaces.
 
 Each answer leaves out what it can by its fields. Texts (reasons, histories, suggested changes, errors) name jobs and
 pods as `namespace/name`: `conceal` replaces those of namespaces that the user may not see in whatever is sent, so that
@@ -36,7 +36,7 @@ _NAMED = re.compile(
 
 
 def conceal(text: bytes, viewer: Viewer, namespaces: Container[str]) -> bytes:
-    """JSON, without names of what is in any other of these namespaces than those that the viewer may see."""
+    """The JSON without names from those of `namespaces` that the viewer may not see."""
     seen = viewer.namespaces
     if seen is None:
         return text
@@ -49,7 +49,7 @@ def conceal(text: bytes, viewer: Viewer, namespaces: Container[str]) -> bytes:
 
 
 def summary_for(picture: Picture, viewer: Viewer) -> ClusterSummary:
-    """The head of the page: jobs that the viewer may see, and nodes where they may be listed."""
+    """The head of the page: counts of visible jobs, and of nodes if the user may list them."""
     whole, seen = picture.summary, viewer.namespaces
     if seen is None:
         return whole
@@ -81,7 +81,7 @@ def eviction_for(entry: EvictionEntry, viewer: Viewer) -> EvictionEntry:
 
 
 def reservations_for(rows: list[ReservationEntry], viewer: Viewer) -> list[ReservationEntry]:
-    """Those of other namespaces are nodes that are kept, without what for; only where nodes may be listed."""
+    """Reservations of other namespaces show the node only, and only to users who may list nodes."""
     if viewer.namespaces is None:
         return rows
     return [
@@ -108,7 +108,7 @@ def job_for(found: JobDetail, viewer: Viewer) -> JobDetail:
 
 
 def start_for(found: JobStart, viewer: Viewer) -> JobStart:
-    """Runs of others are counted, not named, with their nodes."""
+    """Jobs of others are counted, not named."""
     if found.forecast is None:
         return found
     ends = tuple(one for one in found.forecast.unknown_ends if viewer.sees(one.pod))
@@ -116,7 +116,7 @@ def start_for(found: JobStart, viewer: Viewer) -> JobStart:
 
 
 def order_for(found: JobPlaceInOrder, viewer: Viewer) -> JobPlaceInOrder:
-    """A neighbour of another namespace is there, without its values."""
+    """A neighbour from another namespace is listed without its values."""
     order: JobOrder = found.order
     for side in ("before", "after"):
         other = getattr(order, side)
@@ -152,7 +152,9 @@ def _lines(series: TimeSeries, seen: Container[str]) -> TimeSeries:
 
 
 def scheduler_for(page: SchedulerPage, viewer: Viewer) -> SchedulerPage:
-    """Errors and differences are about objects of all namespaces; the policy's text is in a ConfigMap."""
+    """Without errors and differences, which concern all namespaces, and without the text of the policy, which is in a
+    ConfigMap.
+    """
     if viewer.namespaces is None:
         return page
     return replace(page, problems=[], shadow=[], policy=replace(page.policy, text=""))

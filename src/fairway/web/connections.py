@@ -24,7 +24,7 @@ MAX_OF_USER = 100
 
 
 class Ticket:
-    """One connection. `close` ends it at once."""
+    """One connection; `close` ends it immediately."""
 
     __slots__ = ("address", "close", "number", "user")
 
@@ -33,15 +33,15 @@ class Ticket:
         self.number = number
         self.close = close
         self.user: str | None = None
-        """None while it is anonymous."""
+        """None until a valid token is seen."""
 
 
 class ConnectionTable:
-    """See the module. On one thread."""
+    """Not thread-safe."""
 
     def __init__(self) -> None:
         self._anonymous: dict[Hashable, dict[int, Ticket]] = {}
-        """By address, the oldest first."""
+        """Anonymous connections by address, the oldest first."""
         self._known: dict[str, int] = {}
         self._numbers = count()
 
@@ -54,7 +54,7 @@ class ConnectionTable:
         return sum(self._known.values())
 
     def admit(self, address: Hashable, close: Callable[[], None]) -> Ticket:
-        """A new connection; where there are too many anonymous ones, another one is closed for it."""
+        """Adds a connection; if there are too many anonymous ones, closes another one."""
         ticket = Ticket(address, next(self._numbers), close)
         self._anonymous.setdefault(address, {})[ticket.number] = ticket
         if self.anonymous > MAX_ANONYMOUS:
@@ -65,8 +65,8 @@ class ConnectionTable:
         return ticket
 
     def identify(self, ticket: Ticket, user: str, limit: int = MAX_OF_USER) -> tuple[int, str] | None:
-        """A request named its user; the status and text of a refusal where they hold too many. A proxy may send
-        requests of several users on one connection: it counts for the last one.
+        """Assigns a connection to the user of its request; returns status and text of a refusal if the user has too
+        many. A proxy may send requests of several users over one connection: it counts for the last one.
         """
         if ticket.user == user:
             return None
@@ -80,7 +80,7 @@ class ConnectionTable:
         return None
 
     def leave(self, ticket: Ticket) -> None:
-        """It was closed. Calling it twice does no harm."""
+        """Removes a closed connection; may be called twice."""
         if ticket.user is not None:
             left = self._known.pop(ticket.user) - 1
             if left:
@@ -93,7 +93,7 @@ class ConnectionTable:
 
 
 MAX_HEAD_BYTES = 32 << 10
-"""Bytes of the request line and all headers."""
+"""Maximum bytes of the request line and all headers."""
 MAX_HEADERS = 100
 END = b"\r\n\r\n"
 
@@ -103,7 +103,7 @@ _LENGTH = re.compile(rb"[0-9]{1,12}")
 _ONCE = frozenset(
     (b"authorization", b"content-length", b"content-type", b"host", b"origin", b"sec-fetch-site", b"transfer-encoding")
 )
-"""Headers that must not be there twice: which of two counts would depend on who reads them."""
+"""Headers that must not be repeated: two readers could take a different one."""
 
 
 class HeadRefusal(NamedTuple):
@@ -112,7 +112,7 @@ class HeadRefusal(NamedTuple):
 
 
 def read_head(head: bytes) -> int | HeadRefusal:
-    """The length of the body that follows a head (with the empty line at its end), or why the request is refused."""
+    """The length of the body after a head (which ends with an empty line), or the reason for a refusal."""
     first, *lines = head.removesuffix(END).split(b"\r\n")
     request = _REQUEST_LINE.fullmatch(first)
     if request is None:
@@ -147,16 +147,16 @@ def _body_length(headers: dict[bytes, bytes]) -> int | HeadRefusal:
 
 
 RELOAD_INTERVAL = 5.0
-"""Seconds between two looks at the files."""
+"""Seconds between two checks of the files."""
 
 _Fingerprint = tuple[tuple[int, int, int], ...]
 
 
 class ReloadedCertificate:
-    """`context` is for the server: each handshake gets the newest pair."""
+    """The certificate of the server; each handshake uses the newest pair."""
 
     def __init__(self, certificate: str, key: str, log: RunLog) -> None:
-        """InputError where the first pair cannot be used."""
+        """Raises InputError if the first pair is invalid."""
         self._paths = Path(certificate), Path(key)
         self._log = log
         try:
@@ -169,7 +169,7 @@ class ReloadedCertificate:
         self.context.sni_callback = self._use_newest
 
     def check(self) -> None:
-        """Load the files again if they have changed."""
+        """Reloads the files if they changed."""
         try:
             found = self._fingerprint()
             if found == self._seen:

@@ -1,4 +1,4 @@
-"""Every operation of `/api/v1`, as one table: routes and the OpenAPI document are made from it."""
+"""Every operation of `/api/v1` in one table, from which routes and the OpenAPI document are generated."""
 
 from __future__ import annotations
 

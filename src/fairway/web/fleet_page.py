@@ -1,4 +1,4 @@
-"""The fleet of a hub: clusters with what is free, and placements with scores and reasons, decided on a copy."""
+"""The fleet of a hub: clusters with free capacity, and placements with scores and reasons, decided on a copy."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from fairway.kube.reading.whole_cluster import read_cluster
 from fairway.kube.server.kubeconfig import find_connection
 
 KEPT = 10.0
-"""Seconds that what was read of the hub is shown."""
+"""Seconds for which data of the hub is cached."""
 
 
 class HubFleet:
-    """Reads a hub when its view is asked for. Methods are called from threads of a pool."""
+    """Reads a hub on demand. Thread-safe."""
 
     def __init__(self, kubeconfig: str) -> None:
         self._kubeconfig = kubeconfig

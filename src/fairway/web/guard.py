@@ -22,7 +22,7 @@ from fairway.web.page_log import report_error
 
 CHANGING = ("POST", "PUT", "PATCH", "DELETE")
 HEALTH = "/healthz"
-"""Answered under any host name, as a kubelet asks by the pod's address; it says nothing."""
+"""Answered under any host name, because a kubelet probes the pod's address; it reveals nothing."""
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
     "connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -38,7 +38,7 @@ HEADERS = [
 
 
 class Guard:
-    """ASGI middleware. `hosts` gives the names with ports that requests may be made under; None is any."""
+    """ASGI middleware. `hosts` returns the accepted Host headers; None accepts any."""
 
     def __init__(self, app: ASGIApp, hosts: Callable[[], frozenset[str] | None], log: RunLog) -> None:
         self._app = app
@@ -84,7 +84,7 @@ class Guard:
 
 
 class _Body:
-    """Whether all of a request was read: what is left of it when it is answered must not be taken for the next one."""
+    """Whether the whole request was read: a remainder must not be parsed as the next request."""
 
     def __init__(self, receive: Receive, length: str) -> None:
         self._receive = receive
@@ -98,7 +98,7 @@ class _Body:
 
 
 def _is_own(origin: str, host: str, scheme: str) -> bool:
-    """Where this server speaks TLS, a page that came without it is another one. A proxy in front may have spoken it."""
+    """Behind TLS, an http origin is a foreign page. Without TLS here, a proxy may have terminated it."""
     kind, _, name = origin.partition("://")
     return name == host and (scheme != "https" or kind == "https")
 
@@ -130,7 +130,7 @@ NO_STORE = {"Cache-Control": "no-store"}
 
 
 async def answering(answer: Awaitable[Response], request: Request, log: RunLog) -> Response:
-    """The answer, or what is wrong. An unexpected error is logged whole; its answer has a reference to it only."""
+    """The answer, or the error as one. An unexpected error is logged in full; its answer carries only a reference."""
     try:
         return await answer
     except RequestRefusedError as refusal:

@@ -20,15 +20,17 @@ from fairway.web.asking import NEVER, RequestRefusedError
 TOTAL_BYTES = 48 << 20
 USER_BYTES = 24 << 20
 SMALL = 64 << 10
-"""Bytes of each body that are not charged: connections are limited, and ordinary requests must not wait for uploads."""
+"""Bytes of each body that are not charged: connections are limited anyway, and ordinary requests must not wait for
+uploads.
+"""
 GRACE = 10.0
-"""Seconds that every body may take, and more for one that is long:"""
+"""Seconds allowed for every body, plus time in proportion to its length:"""
 LEAST_RATE = 256 << 10
 """Bytes per second."""
 
 
 class HeldBody:
-    """One body that is being read; what it holds is given back by `BodyBudget.reading`."""
+    """A body being read; `BodyBudget.reading` releases its memory."""
 
     def __init__(self, budget: BodyBudget, user: str) -> None:
         self._budget = budget
@@ -37,7 +39,7 @@ class HeldBody:
         self.charged = 0
 
     def add(self, number: int) -> None:
-        """RequestRefusedError where there is no memory left for it."""
+        """Raises RequestRefusedError if memory is short."""
         self.size += number
         more = max(0, self.size - SMALL) - self.charged
         if more > 0:
@@ -46,14 +48,14 @@ class HeldBody:
 
 
 class BodyBudget:
-    """See the module. On one thread."""
+    """Not thread-safe."""
 
     def __init__(self) -> None:
         self._held: dict[str, int] = {}
 
     @property
     def held(self) -> int:
-        """Bytes of all users."""
+        """Bytes held by all users."""
         return sum(self._held.values())
 
     def charge(self, user: str, number: int) -> None:
@@ -65,7 +67,7 @@ class BodyBudget:
 
     @contextmanager
     def reading(self, user: str) -> Iterator[HeldBody]:
-        """For as long as a request with a body is worked on."""
+        """Context of a request with a body."""
         body = HeldBody(self, user)
         try:
             yield body
@@ -78,7 +80,7 @@ class BodyBudget:
 
 
 async def read_limited(request: Request, limit: int, held: HeldBody) -> bytes:
-    """RequestRefusedError where the body is too large, comes too slowly, or there is no memory for it."""
+    """Raises RequestRefusedError if the body is too large or too slow, or if memory is short."""
     length = int(request.headers.get("content-length", "0"))
     if length > limit:
         raise RequestRefusedError(413, f"the body has {length} bytes, expected at most {limit}")
@@ -98,15 +100,15 @@ async def read_limited(request: Request, limit: int, held: HeldBody) -> bytes:
 
 
 LOOK = 0.25
-"""Seconds between two looks whether who asks is still there."""
+"""Seconds between two checks whether the client is still connected."""
 BUSY = "busy with other questions, try again"
 
 
 class UserTurns:
-    """See the module. Its methods are called from any thread."""
+    """Places handed out to users in turns. Thread-safe."""
 
     def __init__(self, places: int = 1, most_waiting: int = 4) -> None:
-        """A user has `most_waiting` questions waiting at most."""
+        """`most_waiting` limits the queued questions of a user."""
         self.free = places
         self._most_waiting = most_waiting
         self._changed = Condition()
@@ -116,7 +118,9 @@ class UserTurns:
         self._turn = 0
 
     def take(self, user: str, patience: float, gone: Event = NEVER) -> None:
-        """Returns when it is the user's turn. RequestRefusedError where that takes too long, or they ask too much."""
+        """Returns when it is the user's turn. Raises RequestRefusedError after too long, or if the user has too many
+        queued.
+        """
         end = time.monotonic() + patience
         with self._changed:
             if sum(one == user for one in self._waiting.values()) >= self._most_waiting:
@@ -145,7 +149,7 @@ class UserTurns:
         return min(self._waiting, key=lambda number: (self._served.get(self._waiting[number], 0), number))
 
     def _forget(self) -> None:
-        """Turns that no longer matter: with nobody else waiting, all users are equal again."""
+        """Forgets past turns once nobody is waiting: all users are equal again."""
         if not self._waiting and len(self._served) > 1:
             last = max(self._served, key=self._served.__getitem__)
             self._served = {last: self._served[last]}

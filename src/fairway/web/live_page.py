@@ -49,25 +49,25 @@ from fairway.web.shown import ShownCluster
 from fairway.web.worker import WhatIfWorker
 
 AGAIN = 0.5
-"""Seconds between two tries to reach the scheduler."""
+"""Seconds between two attempts to reach the scheduler."""
 SILENT = 30.0
-"""Seconds without a line, after which it is tried again: the scheduler says something every few seconds."""
+"""Seconds without a line before reconnecting: the scheduler writes one every few seconds."""
 NICE = 10
-"""Where there is not enough of the machine, the scheduler has more of it than its page."""
+"""Niceness: on a busy machine the scheduler takes precedence over its page."""
 _STRUCTS: dict[str, Any] = {kind.name: kind.struct for kind in KINDS}
 
 
 class LivePageSettings(msgspec.Struct, rename="camel"):
-    """How to serve; of a page that a scheduler starts, its first line of standard input."""
+    """Settings of the page. A scheduler that starts the page sends them as the first line of its standard input."""
 
     host: str
     port: int
     feed: str = ""
     """The scheduler's socket."""
     token: str = ""
-    """On the loopback address: what opens the page. Elsewhere the API server knows the tokens."""
+    """Token of a page on the loopback address; elsewhere, the API server reviews tokens."""
     hosts: list[str] = msgspec.field(default_factory=list)
-    """Names that requests may be made under where the API server knows the tokens; [] is any."""
+    """Accepted host names with --web-access cluster; [] for any."""
     certificate: str | None = None
     key: str | None = None
     kubeconfig: str | None = None
@@ -75,11 +75,11 @@ class LivePageSettings(msgspec.Struct, rename="camel"):
     allow_actions: bool = False
     history: str = IN_MEMORY
     hub: str | None = None
-    """The kubeconfig of a hub, for the view of the fleet."""
+    """Kubeconfig of a hub, for the fleet view."""
     log_format: str = "text"
     log_level: str = "info"
     megabytes: int = 0
-    """Of memory that the process may use; 0 is any, where a container has a limit of its own."""
+    """Memory limit of the process; 0 for none, in a container with its own limit."""
 
 
 class FeedLine(msgspec.Struct):
@@ -95,7 +95,7 @@ class FeedLine(msgspec.Struct):
 
 
 class LivePage:
-    """Feeds a watch, and serves it."""
+    """Feeds a watch and serves its page."""
 
     def __init__(self, settings: LivePageSettings, head: FeedHead, log: RunLog | None = None) -> None:
         policy = default_policy(default_registry().catalog)
@@ -130,7 +130,7 @@ class LivePage:
         self._decoder = msgspec.json.Decoder(FeedLine)
 
     def _access(self, settings: LivePageSettings) -> Access:
-        """A loopback page has one user, and so no tokens to act with."""
+        """A loopback page has no user tokens to act with."""
         if settings.token:
             return LoopbackAccess(settings.token)
         connection = find_connection(settings.kubeconfig, settings.context)
@@ -189,7 +189,7 @@ class LivePage:
             self._facts, self._facts_at = line.facts, self._heard
 
     def _lateness(self) -> LiveFacts:
-        """From any thread."""
+        """Thread-safe."""
         now, stalled = time.monotonic(), self._facts.stalled
         if stalled:
             stalled += now - self._facts_at
@@ -215,7 +215,7 @@ def is_loopback(host: str) -> bool:
 
 
 class FeedReader:
-    """Reads the scheduler's socket, and serves a page from its first line on. `run` returns when it is stopped."""
+    """Reads the scheduler's socket, and serves the page from the first line on. `run` returns after `stop`."""
 
     def __init__(self, settings: LivePageSettings, log: RunLog | None = None) -> None:
         self._settings = settings
@@ -226,7 +226,7 @@ class FeedReader:
         self._was_fed = True
 
     def stop(self) -> None:
-        """From any thread, or from a signal handler."""
+        """Safe in any thread and in signal handlers."""
         self._is_stopping = True
         feed = self._feed
         if feed is not None:
@@ -256,7 +256,7 @@ class FeedReader:
         self._was_fed = False
 
     def _follow(self) -> None:
-        """One connection to the scheduler, to its end."""
+        """Reads one connection to the scheduler until it ends."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as feed:
             feed.settimeout(SILENT)
             feed.connect(self._settings.feed)
@@ -285,7 +285,7 @@ class FeedReader:
 
 
 def main() -> None:
-    """Of a page that a scheduler starts: it ends when its standard input does, which the scheduler holds open."""
+    """Stops when standard input ends, which the scheduler that started the page holds open."""
     os.nice(NICE)
     settings = msgspec.json.decode(sys.stdin.buffer.readline(), type=LivePageSettings)
     if settings.megabytes:

@@ -1,4 +1,4 @@
-"""Starts the process that serves the page of a live scheduler, starts it again when it ends, and ends it with the
+"""Starts the process that serves the page of a live scheduler, restarts it when it exits, and stops it with the
 scheduler.
 """
 
@@ -25,9 +25,9 @@ from fairway.web.live_page import LivePageSettings, is_loopback
 
 ENDING = 5.0
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
-"""Seconds before a page that ended is started again; twice as long each time."""
+"""Seconds before an exited page is restarted; doubled each time."""
 MEGABYTES = 4096
-"""Memory of a page that a scheduler starts, addresses included."""
+"""Address space limit of a page that a scheduler starts."""
 
 
 def page_settings(
@@ -38,7 +38,7 @@ def page_settings(
     allow_actions: bool = False,
     **rest: str | None,
 ) -> LivePageSettings:
-    """How to serve a page. InputError where that is not an address, or settings contradict each other."""
+    """Validated settings. Raises InputError for an invalid address or contradictory options."""
     host, port = split_address(address)
     token = ""
     if access == "token" or (access == "auto" and is_loopback(host)):
@@ -62,7 +62,7 @@ def page_settings(
 
 
 def page_address(settings: LivePageSettings) -> str:
-    """For a browser; with the token, where there is one."""
+    """The address for a browser, with the token if there is one."""
     scheme = "https" if settings.certificate else "http"
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     return f"{scheme}://{host}:{settings.port}/" + (f"#token={settings.token}" if settings.token else "")
@@ -70,7 +70,9 @@ def page_address(settings: LivePageSettings) -> str:
 
 @contextmanager
 def started(settings: RunSettings, log: RunLog) -> Iterator[tuple[str, str]]:
-    """The path of the socket that the page will connect to, and the page's address. InputError where that is none."""
+    """The path of the socket that the page connects to, and the address of the page. Raises InputError for an invalid
+    address.
+    """
     page = page_settings(
         settings.web or "",
         settings.web_access,
@@ -110,7 +112,7 @@ class _PageKeeper:
         self._thread.start()
 
     def stop(self) -> None:
-        """The page ends when its standard input does."""
+        """Closing its standard input stops the page."""
         self._stopping.set()
         process = self._process
         if process is not None and process.stdin is not None:

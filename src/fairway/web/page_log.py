@@ -1,4 +1,4 @@
-"""The log of the page: unexpected errors with a reference that their answer names, and what the web server itself says.
+"""The log of the page: unexpected errors under the reference in their answer, and warnings of the web server.
 
 Lines go to standard error, or to a file of bounded size where a screen has the terminal. No line has a secret of the
 request in it: tokens and cookies are cut from whatever an error says.
@@ -18,7 +18,7 @@ from fairway.app.live.log_stream import standard_error
 from fairway.app.live.logs import RunLog, forward_library_logs
 
 MAX_BYTES = 1 << 20
-"""Of a log file; what comes then is dropped."""
+"""Maximum size of a log file; later lines are dropped."""
 SHORTEST_SECRET = 6
 CUT = "(secret)"
 
@@ -28,7 +28,7 @@ def to_standard_error(line: str) -> None:
 
 
 def to_file(path: Path, most: int = MAX_BYTES) -> Callable[[str], None]:
-    """Appends lines to a file that only its owner may read. It is made with its first line."""
+    """Appends lines to a file that only its owner may read, created with the first line."""
 
     def write(line: str) -> None:
         try:
@@ -45,14 +45,12 @@ def to_file(path: Path, most: int = MAX_BYTES) -> Callable[[str], None]:
 
 
 def printable(line: str) -> str:
-    """One line without signs that a terminal would obey."""
+    """One line without terminal control characters."""
     return "".join(sign if sign.isprintable() else f"\\u{ord(sign):04x}" for sign in line)
 
 
 def secrets_of(request: Request) -> list[str]:
-    """All that could open the page: of the header, the cookies and the body of a login, and of an address that an older
-    Fairway printed.
-    """
+    """All secrets of a request: in the header, the cookies, the body of a login, and the query of an address."""
     bearer = request.headers.get("authorization", "").partition(" ")[2].strip()
     login = str(getattr(request.state, "login_token", ""))
     found = [bearer, login, *request.cookies.values(), *request.query_params.getlist("token")]
@@ -70,7 +68,7 @@ def text_of(error: BaseException) -> str:
 
 
 def report_error(log: RunLog, request: Request, error: BaseException, hidden: Iterable[str] = ()) -> str:
-    """Logs an error of ours; the reference that its answer names."""
+    """Logs an unexpected error; returns the reference for its answer."""
     reference = secrets.token_hex(6)
     lines = without(text_of(error), [*secrets_of(request), *hidden])
     path = without(request.url.path, secrets_of(request))
@@ -79,5 +77,5 @@ def report_error(log: RunLog, request: Request, error: BaseException, hidden: It
 
 
 def forward_server_logs(log: RunLog) -> None:
-    """Warnings of uvicorn and asyncio go to the page's log."""
+    """Redirects warnings of uvicorn and asyncio to the page's log."""
     forward_library_logs(log, "uvicorn.error", "asyncio")

@@ -1,4 +1,4 @@
-"""A recording as a page: its events go to a mirror, and each cycle is decided again for what it did."""
+"""The page of a recording: its events update a mirror, and each cycle is decided again to learn its result."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from fairway.web.shown import ShownCluster
 from fairway.web.worker import WhatIfWorker
 
 MANY = 100
-"""Samples of the history after which the time between two is doubled."""
+"""Number of history samples after which their interval doubles."""
 
 
 def recorded(folder: Path, until: int | None = None) -> ShownCluster:
-    """A recording up to a cycle, or to its end. InputError where there is none."""
+    """The page of a recording up to a cycle, or to its end. Raises InputError if there is none."""
     parts = _parts(folder)
     reader = _Reader(until)
     for part in parts:
@@ -50,7 +50,7 @@ def recorded(folder: Path, until: int | None = None) -> ShownCluster:
 
 
 def _parts(folder: Path) -> list[Path]:
-    """The folders with lines: parts of a live recording, else the folder itself or the one below it with its name."""
+    """The directories with events: parts of a live recording, or else the directory itself or a known subdirectory."""
     try:
         inside = sorted(folder.iterdir())
     except OSError as error:
@@ -70,7 +70,7 @@ def _lines(folder: Path) -> Path | None:
 
 
 class _Reader:
-    """Reads parts one after the other."""
+    """Reads the parts in order."""
 
     def __init__(self, until: int | None) -> None:
         self._until = until
@@ -111,7 +111,7 @@ class _Reader:
         mirror.apply(lines.rest, mirror.now)
 
     def _sample(self, mirror: Mirror) -> None:
-        """Of a long recording less often: a picture costs more than a cycle."""
+        """Samples a long recording less often: a picture costs more than a cycle."""
         if self._samples and mirror.now < self._sampled + self._step:
             return
         self._sampled = mirror.now
@@ -120,7 +120,7 @@ class _Reader:
         self.history.take(mirror, picture_of(mirror))
 
     def _begin(self, policy: Policy, names: Iterable[str] | None) -> Mirror:
-        """Each part begins with all objects, so each has a mirror of its own; what happened before is kept."""
+        """Each part begins with all objects, so it gets a new mirror; the journal carries over."""
         made = Mirror(policy, 0, names)
         if self.mirror is not None:
             journal = self.mirror.journal

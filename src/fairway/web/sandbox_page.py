@@ -31,7 +31,7 @@ from fairway.web.worker import WhatIfWorker
 
 
 def sandbox_watch(sandbox: Sandbox) -> ClusterWatch:
-    """A watch that hears of all that the sandbox's scheduler does from now on."""
+    """A watch that follows the sandbox's scheduler from now on."""
     watch = ClusterWatch(Mirror(sandbox.policy, sandbox.now), lambda: sandbox.now)
     watch.coming = lambda: sandbox.coming
     sandbox.listen(watch)
@@ -39,7 +39,7 @@ def sandbox_watch(sandbox: Sandbox) -> ClusterWatch:
 
 
 class SandboxActions:
-    """See the module."""
+    """Actions on jobs of a sandbox."""
 
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
@@ -118,7 +118,7 @@ class SandboxActions:
         self._sandbox.apply(changed)
 
     def _known(self, job: str) -> list[Pod | PodGroup]:
-        """The pods of the job, and its group."""
+        """The pods of the job and its PodGroup."""
         found: list[Pod | PodGroup] = []
         for thing in self._sandbox.objects():
             if isinstance(thing, Pod):
@@ -130,8 +130,8 @@ class SandboxActions:
 
 
 def _with_class(thing: Pod | PodGroup, name: str) -> ApiObject:
-    """A group counts up to the priority of its pods, so those that wait get the class, too: on a cluster its controller
-    would make them again.
+    """A group's priority is limited by that of its pods, so pending pods get the class too: on a cluster their
+    controller would recreate them.
     """
     if isinstance(thing, Pod):
         return replace(thing, spec=replace(thing.spec, priority_class_name=name, priority=None))
@@ -139,7 +139,7 @@ def _with_class(thing: Pod | PodGroup, name: str) -> ApiObject:
 
 
 class SandboxPage(LoopbackPage):
-    """With a history in a file, or in memory."""
+    """The page of a sandbox, with its history in a file or in memory."""
 
     def __init__(
         self,
@@ -149,7 +149,7 @@ class SandboxPage(LoopbackPage):
         history: str | Path = IN_MEMORY,
         log: Callable[[str], None] = to_standard_error,
     ) -> None:
-        """`log` takes lines of the log."""
+        """`log` writes a line of the log."""
         ring, watch = HistoryRing(history), sandbox_watch(sandbox)
         watch.drawn = ring.take
         shown = ShownCluster("sandbox", "Sandbox", watch, sandbox=sandbox, history=ring, what_if=WhatIfWorker())

@@ -37,27 +37,26 @@ from fairway.web.page_log import forward_server_logs
 
 HOST = "127.0.0.1"
 HEADERS = 10.0
-"""Seconds in which the head of a request must have come, or a handshake of TLS must have ended."""
+"""Time limit in seconds for the head of a request, and for a TLS handshake."""
 STALLED = 60.0
-"""Seconds for which a client may leave an answer unread."""
+"""Seconds that a client may leave an answer unread."""
 ENDING = 2
-"""Seconds for answers under way to end."""
+"""Seconds for running answers to finish at shutdown."""
 LINGER = 2.0
-"""Seconds in which the rest of a refused body is dropped, so that its sender gets to read why."""
+"""Seconds for which the rest of a refused body is read and dropped, so that its sender can read the answer."""
 
 _seat: ContextVar[tuple[ConnectionTable, Ticket] | None] = ContextVar("seat", default=None)
 
 
 def identify_connection(user: str, limit: int) -> tuple[int, str] | None:
-    """The request that is being answered is of this user; why it is refused, where they have too many connections."""
+    """Assigns the current request to a user; returns the refusal if the user has too many connections."""
     found = _seat.get()
     return None if found is None else found[0].identify(found[1], user, limit)
 
 
 class _LingeringTransport:
-    """A transport that, when it is closed before all of a request was read, goes on to read and drops it.
-
-    The kernel answers unread bytes with a reset, and a reset takes the answer from a client that still sends.
+    """A transport that keeps reading and dropping an unread request after it is closed. The kernel answers unread bytes
+    with a reset, which would discard the answer for a client that is still sending.
     """
 
     def __init__(self, transport: asyncio.Transport, protocol: _LimitedProtocol) -> None:
@@ -83,19 +82,19 @@ class _LingeringTransport:
 
 
 class _LimitedProtocol(H11Protocol):
-    """Passes heads on that can be read in one way only, and ends connections that do not ask anything in time, or do
-    not read what they asked for.
+    """Passes on unambiguous heads only, and closes connections that send no request in time or do not read their
+    answer.
     """
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._head = b""
-        """The beginning of a head that is not whole yet."""
+        """The start of an incomplete head."""
         self._early = b""
-        """What came with the last bytes of a handshake, before there was a transport to answer by."""
+        """Bytes that arrived with the end of the handshake, before there was a transport."""
         self.unread_body = 0
-        """Bytes of the current request that have not come."""
+        """Bytes of the current request still to come."""
         self.is_discarding = False
         self._discarded = 0
         self.seat: tuple[ConnectionTable, Ticket] | None = None
@@ -115,7 +114,9 @@ class _LimitedProtocol(H11Protocol):
             super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Split into heads and bodies. The head of each request has its time, not that of the first alone."""
+        """Splits the data into heads and bodies. The time limit applies to the head of each request, not only the
+        first.
+        """
         if self.transport is None:
             self._early += data
             return
@@ -134,7 +135,7 @@ class _LimitedProtocol(H11Protocol):
                 data = self._take_head(data)
 
     def _take_head(self, data: bytes) -> bytes:
-        """What follows the head, once that is whole."""
+        """Continues after a complete head."""
         begin = max(0, len(self._head) - len(END))
         self._head += data
         end = self._head.find(END, begin)
@@ -158,7 +159,7 @@ class _LimitedProtocol(H11Protocol):
         return rest
 
     def _refuse(self, why: HeadRefusal) -> None:
-        """Without the application, which would have to guess what the request is. Nothing more is read."""
+        """Refuses without calling the application, for which the request is ambiguous. Nothing more is read."""
         self._stop("head")
         if not self._is_between_requests:  # an answer is being written: it must not have another one in it
             self.transport.abort()
@@ -189,7 +190,7 @@ class _LimitedProtocol(H11Protocol):
         super().resume_writing()
 
     def _unsupported_upgrade_warning(self) -> None:
-        """An upgrade is ignored, as a server may; a line in the log for each would let anyone fill it."""
+        """Ignores upgrades, as a server may, without logging: anyone could fill the log with them."""
 
     @property
     def _is_between_requests(self) -> bool:
@@ -211,7 +212,7 @@ class _LimitedProtocol(H11Protocol):
 
 
 class _Door(asyncio.Protocol):
-    """Counts a connection from its first moment, so that one which never ends its handshake counts too."""
+    """Counts a connection from its beginning, so that unfinished handshakes count too."""
 
     def __init__(
         self,
@@ -258,12 +259,12 @@ class _Door(asyncio.Protocol):
 
 
 class PageServer:
-    """See the module."""
+    """Serves an application on a port, from its own thread."""
 
     def __init__(
         self, app: ASGIApp, port: int, log: RunLog, host: str = HOST, certificate: ReloadedCertificate | None = None
     ) -> None:
-        """InputError where the port is taken."""
+        """Raises InputError if the port is in use."""
         forward_server_logs(log)
         try:
             self._socket = socket.create_server((host, port), family=_family(host), backlog=256)
@@ -296,7 +297,7 @@ class PageServer:
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop | None:
-        """The event loop that answers are made on, once it has started."""
+        """The server's event loop, once it runs."""
         return self._server.loop
 
     @property
@@ -304,7 +305,7 @@ class PageServer:
         return f"{self._scheme}://{self.host}:{self.port}"
 
     def start(self) -> None:
-        """Returns when it answers."""
+        """Returns once the server answers."""
         self._thread.start()
         self._server.answers.wait(10)
 
@@ -330,7 +331,7 @@ class _Uvicorn(uvicorn.Server):
         self._reloading: asyncio.Task[None] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """As uvicorn's own, with a door before its protocol."""
+        """Like uvicorn's own, with connections counted before its protocol."""
         await self.lifespan.startup()
         self.loop = loop = asyncio.get_running_loop()
 

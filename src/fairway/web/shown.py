@@ -31,18 +31,19 @@ from fairway.web.page_log import to_standard_error
 from fairway.web.worker import QuestionWorker, WhatIfWorker, WorkerQuestion
 
 MAX_HERE = 2_000
-"""Objects of a cluster that is looked at on a thread."""
+"""Maximum number of objects for a forecast on a thread."""
 MAX_COPIED = 100_000
-"""Objects above which starts in the table are left out."""
+"""Maximum number of objects for estimated starts in the table."""
 MEGABYTES = 2_048
 LAST_OF_ALL = 19
-"""How nice the worker of the table is: no viewer waits for it, and a scheduler beside it should not feel it."""
+"""Niceness of the worker of the table: no viewer waits for it, and it should not slow down a scheduler on the machine.
+"""
 RECENTLY = 60.0
-"""Seconds for which a cluster counts as looked at."""
+"""Seconds after a request for which a page counts as open."""
 
 
 class LookAheads:
-    """See the module. One worker is for jobs that a viewer asks for, one for the table."""
+    """Forecasts for the page. One worker serves single jobs that a viewer opens, another the table."""
 
     def __init__(self, followers: Callable[[], int] = lambda: 0) -> None:
         self.followers = followers
@@ -51,16 +52,16 @@ class LookAheads:
         self._one_here = Lock()
         self._viewed = -RECENTLY
         self._known: dict[tuple[Micros, int, str], Forecast] = {}
-        """The last forecast: who looks at a job asks for its bounds next."""
+        """The last forecast, because the page requests the bounds of the same job next."""
 
     def viewed(self) -> None:
-        """A viewer has asked for something."""
+        """Notes a request of a viewer."""
         self._viewed = time.monotonic()
 
     def start(
         self, situation: Situation, job: str, *, bounds: bool, gone: Event = NEVER, user: str = ""
     ) -> StartAnswer:
-        """InputError where there is no such job, RequestRefusedError where it cannot be answered now."""
+        """Raises InputError for an unknown job, and RequestRefusedError if it cannot be answered now."""
         if len(situation.objects) <= MAX_HERE:
             with self._one_here:
                 return start_of(situation, job, bounds=bounds)
@@ -76,7 +77,7 @@ class LookAheads:
         return found
 
     def estimates(self, situation: Situation, jobs: Sequence[str]) -> EstimatedStarts | None:
-        """None as long as no page is open: a large cluster is not looked ahead of for none."""
+        """None while no page is open: forecasts of a large cluster are expensive."""
         if len(situation.objects) <= MAX_HERE:
             return estimates_of(situation, jobs)
         if not self.followers() and time.monotonic() > self._viewed + RECENTLY:
@@ -90,23 +91,23 @@ class LookAheads:
 
 
 QUESTIONS = 2
-"""Questions that decide many times on a copy: so many at once, so that all else goes on."""
+"""Maximum number of concurrent questions that decide many times on a copy, so that other requests are not delayed."""
 MAX_ASKED = 30
-"""Of them that wait, of one user; requests of users of a cluster are limited before that."""
+"""Maximum number of such questions queued per user; requests of cluster users are limited earlier."""
 
 
 class JobActions(Protocol):
-    """What users may do to jobs of a cluster, with their own rights."""
+    """Actions of users on jobs, with their own permissions."""
 
     def allowed(self, viewer: Viewer, job: JobSummary) -> list[JobAction]: ...
 
     def act(self, viewer: Viewer, job: str, request: JobActionRequest) -> str:
-        """What was done; RequestRefusedError where that may not be done."""
+        """Takes an action and returns what was done. Raises RequestRefusedError if it is not allowed."""
 
 
 @dataclass(slots=True)
 class ShownCluster:
-    """See the module. Parts that a source does not have are None."""
+    """What a page shows. Parts that a source does not have are None."""
 
     kind: Literal["sandbox", "live", "recording"]
     title: str
@@ -119,24 +120,24 @@ class ShownCluster:
     history: HistoryRing | None = None
     fleet: Callable[[], FleetPage] | None = None
     cycle: int | None = None
-    """Of a recording: the one that is shown, and the first and last that were read."""
+    """For a recording: the shown cycle, and the first and last one."""
     cycles: tuple[int, int] | None = None
     viewers: Callable[[], int] = field(default=lambda: 0)
-    """Clients of the stream of events."""
+    """Number of clients of the event stream."""
     lateness: Callable[[], LiveFacts] = LiveFacts
-    """What is late, beside the time of a sandbox."""
+    """Other delays than that of a sandbox's time."""
     notice: BehindNotice = field(default_factory=BehindNotice)
     log: RunLog = field(default_factory=lambda: RunLog(write=to_standard_error))
     ahead: LookAheads = field(default_factory=LookAheads)
     asking: UserTurns = field(default_factory=lambda: UserTurns(QUESTIONS, MAX_ASKED))
 
     def behind(self) -> str | None:
-        """By how much what is shown is behind, as a text; None if it is not. From any thread."""
+        """How far the page is behind, as text; None if it keeps up. Thread-safe."""
         late = None if self.pace is None else self.pace.behind()
         return late or self.notice.take(live_reading(self.lateness()))
 
     def situation(self) -> Situation:
-        """A copy to put questions to."""
+        """A copy of the cluster for questions."""
         if self.sandbox is not None:
             return self.sandbox.situation()
         with self.watch.mirror() as mirror:

@@ -1,4 +1,4 @@
-"""`EventHub`: tells every client what changed, as server-sent events that can be resumed.
+"""`EventHub`: sends every client what changed, as server-sent events that can be resumed.
 
 Differences between two pictures are worked out once, on a thread of the hub, and written once for all clients that may
 see the same. Each client has a short queue: one that does not keep up is dropped, and none waits for it. The last
@@ -38,26 +38,26 @@ T = TypeVar("T")
 
 MAX_CLIENTS = 400
 MAX_OF_ONE = 50
-"""Clients of one user, of several."""
+"""Maximum number of clients per user, where there are several users."""
 RECHECK = 15.0
 """Seconds after which the rights of a client with a token of the cluster are asked for again. What the API server said
 is believed for a while (`cluster_access.KEPT`), so a right that was taken ends after both together."""
 LONGEST = 600.0
-"""Seconds after which such a client connects again in any case."""
+"""Seconds after which such a client has to reconnect in any case."""
 KEPT = 256
-"""Deltas that a client may have missed."""
+"""Number of deltas kept for clients that reconnect."""
 WAITING = 32
-"""Events that wait for one client."""
+"""Maximum number of queued events per client."""
 MAX_JOBS = 200
 MAX_FEED = 100
 HEARTBEAT = 15.0
-"""Seconds without an event after which a client is sent a comment, so that proxies do not end the connection."""
+"""Seconds without an event before a comment is sent, so that proxies keep the connection open."""
 TURN = 1.0
 RIGHTS_ENDED = "you may no longer see what you saw; sign in again"
 UNAVAILABLE = 503
 
 Rights = Callable[[], Awaitable[Viewer]]
-"""Who a client is now, and what they may see. RequestRefusedError where its token or session has ended."""
+"""The user of a client and its current permissions. Raises RequestRefusedError if the token or session has ended."""
 
 
 class _Client:
@@ -70,18 +70,18 @@ class _Client:
 
 
 class EventHub:
-    """See the module. Its methods are called on the event loop's thread."""
+    """Sends events to all clients. Methods run on the event loop's thread."""
 
     def __init__(self, watch: ClusterWatch, behind: Callable[[], str | None] = lambda: None) -> None:
-        """`behind` says by how much what is shown is behind."""
+        """`behind` returns how far the page is behind."""
         self._watch = watch
         self._behind = behind
         self._text_behind: str | None = None
         self._clients: dict[_Client, None] = {}
-        """The oldest first."""
+        """Kept deltas, the oldest first."""
         self._deltas: deque[tuple[int, DeltaEvent]] = deque(maxlen=KEPT)
         self._run = secrets.token_hex(4)
-        """Ids of another run of the server mean nothing here."""
+        """Distinguishes ids of this run of the server from those of another."""
         self._number = 0
         self._stopped = Event()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -127,7 +127,7 @@ class EventHub:
                 return
 
     def _call(self, method: Callable[[T], None], argument: T) -> bool:
-        """On the event loop's thread; False where the loop is closed."""
+        """Calls on the event loop's thread; False if the loop is closed."""
         assert self._loop is not None
         try:
             self._loop.call_soon_threadsafe(method, argument)
@@ -152,7 +152,7 @@ class EventHub:
                 self._drop(client, "events were read too slowly")
 
     def _tell_behind(self, text: str | None) -> None:
-        """It is no delta: a client that reconnects is told the newest text, not those that it missed."""
+        """Not a delta: a client that reconnects gets the newest text only."""
         if text == self._text_behind:
             return
         self._text_behind = text
@@ -170,8 +170,8 @@ class EventHub:
             client.queue.put_nowait(None)
 
     def connect(self, viewer: Viewer, last_id: str | None, rights: Rights | None = None) -> AsyncIterator[bytes]:
-        """All events for a client, from those that it missed. RequestRefusedError where there are too many. With
-        `rights` it ends when its user may see less.
+        """All events for a client, beginning with those that it missed. Raises RequestRefusedError if there are too
+        many clients. With `rights`, the stream ends when the user loses a permission.
         """
         if viewer.token and sum(one.viewer.name == viewer.name for one in self._clients) >= MAX_OF_ONE:
             raise RequestRefusedError(429, f"{MAX_OF_ONE} clients of yours follow the events already")
@@ -193,7 +193,7 @@ class EventHub:
         return self._events(client, first)
 
     def _make_room(self, user: str) -> None:
-        """The user with the most clients loses one for a user who has fewer; RequestRefusedError where none has."""
+        """Disconnects a client of the user with the most, for a user with fewer; else raises RequestRefusedError."""
         numbers = Counter(client.viewer.name for client in self._clients)
         largest, number = numbers.most_common(1)[0]
         if number <= numbers[user] + 1:
@@ -245,7 +245,7 @@ class EventHub:
             self._clients.pop(client, None)
 
     def _missed(self, last_id: str | None) -> list[tuple[int, DeltaEvent]] | None:
-        """Deltas after an id; None where that cannot be said."""
+        """The deltas after an id; None if they are no longer kept."""
         run, _, number = (last_id or "").partition("-")
         if run != self._run or not number.isascii() or not number.isdecimal() or len(number) > 15:
             return None
@@ -264,7 +264,7 @@ class EventHub:
 
 
 def _includes(now: Viewer, before: Viewer) -> bool:
-    """Whether nothing may no longer be seen that was."""
+    """Whether no permission was lost."""
     if before.nodes > now.nodes or before.queues > now.queues:
         return False
     return now.namespaces is None or (before.namespaces is not None and before.namespaces <= now.namespaces)
@@ -274,7 +274,7 @@ def _includes(now: Viewer, before: Viewer) -> bool:
 
 
 def delta(before: Picture, after: Picture) -> DeltaEvent:
-    """What is other in a later picture."""
+    """The difference between two pictures."""
     old, new = before.jobs.by_name, after.jobs.by_name
     rows = [row for name, row in new.items() if (known := old.get(name)) is not row and known != row]
     feed = [entry for entry in after.recent if entry.id > before.last_entry]
@@ -306,7 +306,7 @@ _COMPARED: dict[ViewName, Callable[[Picture], object]] = {
 
 
 def visible(found: DeltaEvent, viewer: Viewer, newest: Picture) -> DeltaEvent:
-    """What of a delta a viewer may see. For one who does not see all, the figures are the newest."""
+    """The part of a delta that a viewer may see. Without access to all namespaces, its figures are the newest ones."""
     if viewer.namespaces is None:
         return found
     jobs: list[JobSummary] = [row for row in found.jobs if viewer.sees(row.job)]

@@ -30,22 +30,22 @@ from fairway.web.asking import NEVER, RequestRefusedError
 from fairway.web.limits import UserTurns
 
 SECONDS = 60
-"""Of real time and of processor time."""
+"""Limit of real time and of processor time."""
 MEGABYTES = 4096
 CONTAINER_PART = 4
-"""Of a container's memory, what one worker may have: a container that exceeds its own is ended as a whole."""
+"""Part of the container's memory that one worker may use: a container beyond its limit is killed as a whole."""
 AT_ONCE = 1
 NICE = 5
 LAST = 4_000
-"""Bytes of what a worker wrote before it failed."""
+"""Maximum bytes kept of the output of a failed worker."""
 PATIENCE = 75.0
-"""Seconds to wait for one's turn: longer than one question of another user may take."""
+"""Seconds to wait for a turn: longer than a question of another user may take."""
 TURN = 0.25
-"""Seconds between two looks whether who asks is still there."""
+"""Seconds between two checks whether the client is still connected."""
 
 
 def container_megabytes(path: Path = Path("/sys/fs/cgroup/memory.max")) -> int:
-    """Of the container that this runs in; a large number where it has no limit."""
+    """Memory limit of this container; a large number without a limit."""
     try:
         return int(path.read_text()) >> 20
     except (OSError, ValueError):  # `max`, or another system
@@ -53,21 +53,21 @@ def container_megabytes(path: Path = Path("/sys/fs/cgroup/memory.max")) -> int:
 
 
 class WorkerQuestion(msgspec.Struct):
-    """One of three."""
+    """A question to a worker; exactly one of its three parts is set."""
 
     what_if: WhatIfRequest | None = None
     start: str = ""
-    """A job: when does it start?"""
+    """Job whose start is requested."""
     bounds: bool = False
-    """And between which times?"""
+    """Whether its earliest and latest start are requested too."""
     known: Forecast | None = None
-    """Its forecast, if it was made already."""
+    """Its forecast, if already computed."""
     jobs: list[str] = msgspec.field(default_factory=list)
-    """When do all these start?"""
+    """Jobs whose estimated starts are requested."""
 
 
 class WorkOrder(msgspec.Struct):
-    """All that a worker needs to know."""
+    """The input of a worker."""
 
     objects: list[bytes]
     policy: str
@@ -94,8 +94,8 @@ class QuestionWorker:
         self.turns = UserTurns(AT_ONCE)
 
     def put(self, situation: Situation, question: WorkerQuestion, gone: Event = NEVER, user: str = "") -> WorkResult:
-        """RequestRefusedError where it takes too long or too much, InputError where the question is wrong. Who asks may
-        be `gone` before it is answered: then it ends.
+        """Answers a question. Raises RequestRefusedError beyond a limit of time or memory, and InputError for an
+        invalid question. Stops when `gone` is set.
         """
         self.turns.take(user, PATIENCE, gone)
         try:
@@ -136,7 +136,7 @@ class QuestionWorker:
         return subprocess.CompletedProcess(command, process.returncode, out, error)
 
     def _result(self, done: subprocess.CompletedProcess[bytes]) -> WorkResult:
-        """RequestRefusedError where it met a limit; RuntimeError where it failed by itself."""
+        """Raises RequestRefusedError for a worker that met a limit, and RuntimeError for one that failed."""
         try:
             return msgspec.msgpack.decode(done.stdout, type=WorkResult)
         except msgspec.DecodeError:
@@ -148,7 +148,7 @@ class QuestionWorker:
 
 
 class WhatIfWorker(QuestionWorker):
-    """See `answers.questions.what_if`."""
+    """Answers a what-if question."""
 
     def ask(self, situation: Situation, request: WhatIfRequest, gone: Event = NEVER, user: str = "") -> WhatIfAnswer:
         begin = time.perf_counter()
@@ -158,7 +158,7 @@ class WhatIfWorker(QuestionWorker):
 
 
 def _end_with(process: subprocess.Popen[bytes], gone: Event, ended: Event) -> None:
-    """A worker that no one waits for any more is killed."""
+    """Waits for a worker, and kills it if the client disconnects."""
     while not ended.wait(TURN):
         if gone.is_set():
             process.kill()

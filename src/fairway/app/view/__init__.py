@@ -1,1 +1,1 @@
-"""What is shown to users, made from objects, state and plan: the same for the terminal, HTTP and the page."""
+"""View models for users, made from objects, state and plan, for the terminal, the API, the page and reports."""

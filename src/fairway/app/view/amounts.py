@@ -1,4 +1,4 @@
-"""Amounts as the page has them: numbers in base units instead of exact kept ones."""
+"""Amounts for views: numbers in base units instead of the exact internal integers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _STEPS = {AmountUnit.MILLI: 1000, AmountUnit.BYTE: 1, AmountUnit.WHOLE: 1}
 
 
 def base(name: str, amount: int) -> float:
-    """A kept amount in base units: cores, bytes, or a count."""
+    """An internal amount in base units: cores, bytes, or a count."""
     step = _STEPS[unit_of(name)]
     return amount if step == 1 else amount / step
 
@@ -25,12 +25,12 @@ def divisor(name: str) -> int:
 
 
 def base_of_text(quantities: Mapping[str, str]) -> Amounts:
-    """Quantities as plans and manifests write them."""
+    """Amounts of quantities as in plans and manifests."""
     return {name: base(name, parse_amount(name, text)) for name, text in quantities.items()}
 
 
 def base_of_rows(axis: Axis, amounts: Iterable[int]) -> Amounts:
-    """Amounts by row of an axis; rows of zero, of pods and of devices are left out."""
+    """Amounts by row of an axis, without zeros, pods and devices."""
     return {
         name: base(name, amount)
         for name, amount in zip(axis.names, amounts, strict=False)
@@ -45,7 +45,7 @@ def unit_name(name: str) -> Literal["cores", "bytes", "count"]:
 
 
 def is_resource(name: str) -> bool:
-    """Whether a row is of a resource that nodes have, and no count of pods or devices."""
+    """Whether a row is a resource of nodes rather than a count of pods or devices."""
     return name != "pods" and not name.startswith((CLASS_PREFIX, KIND_PREFIX))
 
 

@@ -1,4 +1,4 @@
-"""Whether what is shown is behind, and by how much: one text for the terminal, the page and the API.
+"""Whether a view is behind, and by how much: one text for the terminal, the page and the API.
 
 A view is behind when simulated time passes more slowly than demanded, when no cycle ends, or when news of a scheduler
 does not arrive. The text appears at once and goes only after things went well for a while (`CALM`), so that it does not
@@ -17,26 +17,26 @@ from typing import NamedTuple
 from fairway.clock import SECOND, Micros
 
 Seconds = Callable[[], float]
-"""A clock that only goes forward."""
+"""A monotonic clock."""
 
 CALM = 5.0
-"""Seconds for which all must be well before the text goes."""
+"""Seconds without delay before the text disappears."""
 WINDOW = 5.0
-"""Seconds over which the speed is measured, at least."""
+"""Minimum seconds over which the speed is measured."""
 SLOW, FULL = 0.75, 0.9
-"""Below the first part of the demanded speed it is behind; from the second on it is not."""
+"""Fractions of the requested speed: behind below the first, not behind from the second on."""
 LONG_CYCLE, SHORT_CYCLE = 2.0, 1.0
-"""Seconds. A cycle that took longer is behind; a shorter one is not worth mentioning."""
+"""Seconds: longer cycles count as behind, shorter ones are not mentioned."""
 STALLED = 10.0
-"""Seconds for which a live scheduler has work and finishes no cycle."""
+"""Seconds in which a live scheduler with work finishes no cycle."""
 SILENT = 10.0
-"""Seconds without a line of a live scheduler, which says something every two."""
+"""Seconds without a line from a live scheduler, which writes one every two."""
 OLD = 5.0
-"""Seconds by which what is shown may be older than what is known."""
+"""Maximum age in seconds of events that no picture shows yet."""
 
 
 class Reading(NamedTuple):
-    """What was measured just now. Between behind and well nothing changes."""
+    """A measurement. Between the two thresholds the text does not change."""
 
     text: str
     is_behind: bool
@@ -44,7 +44,7 @@ class Reading(NamedTuple):
 
 
 class BehindNotice:
-    """Keeps the text, for readers of any thread."""
+    """Keeps the text. Thread-safe."""
 
     def __init__(self, clock: Seconds = time.monotonic) -> None:
         self._clock = clock
@@ -53,7 +53,7 @@ class BehindNotice:
         self._well_since: float | None = None
 
     def take(self, reading: Reading) -> str | None:
-        """By how much it is behind; None if it is not."""
+        """How far it is behind, as text; None if it keeps up."""
         with self._lock:
             if reading.is_behind or (self._text is not None and not reading.is_well):
                 self._text, self._well_since = reading.text, None
@@ -70,25 +70,25 @@ class BehindNotice:
 
 
 class PaceMeter:
-    """Measures how fast simulated time passes. One thread drives it; any thread may read."""
+    """Measures how fast simulated time passes. One thread drives it; reading is thread-safe."""
 
     def __init__(self, clock: Seconds = time.monotonic) -> None:
         self._clock = clock
         self._notice = BehindNotice(clock)
         self._lock = Lock()
         self._steps: deque[tuple[float, Micros]] = deque()
-        """When a step ended, and the simulated time that it reached."""
+        """End of a step, and the simulated time it reached."""
         self._demanded = 0.0
         self._cycle = 0.0
 
     def restart(self) -> None:
-        """Time was held, or nothing is known yet: what was measured before counts no longer."""
+        """Forgets earlier measurements: time was paused, or nothing is known yet."""
         with self._lock:
             self._steps.clear()
         self._notice.clear()
 
     def begin(self, demanded: float, now: Micros) -> None:
-        """A step begins. With another speed the measurement begins again."""
+        """Begins a step. A new speed restarts the measurement."""
         if demanded != self._demanded:
             self.restart()
         with self._lock:
@@ -97,7 +97,7 @@ class PaceMeter:
                 self._steps.append((self._clock(), now))
 
     def reached(self, now: Micros) -> None:
-        """A step ended."""
+        """Ends a step."""
         with self._lock:
             if not self._steps:
                 return
@@ -107,7 +107,7 @@ class PaceMeter:
                 steps.popleft()
 
     def cycle(self, nanoseconds: int) -> None:
-        """Note how long the last cycle took."""
+        """Records the duration of the last cycle."""
         self._cycle = nanoseconds / 1e9
 
     def behind(self) -> str | None:
@@ -136,22 +136,22 @@ class PaceMeter:
 
 
 class LiveFacts(NamedTuple):
-    """What a page knows of a live scheduler, in seconds."""
+    """Delays of a live scheduler as seen by the page, in seconds."""
 
     silent: float = 0.0
-    """Since its last line."""
+    """Time since its last line."""
     stalled: float = 0.0
-    """For which it has had work and finished no cycle."""
+    """Time with work but without a finished cycle."""
     cycle: float = 0.0
-    """What its last cycle took."""
+    """Duration of its last cycle."""
     cycle_age: float = 0.0
-    """Since that cycle ended."""
+    """Time since that cycle ended."""
     unseen: float = 0.0
-    """Since the oldest event that is not shown yet."""
+    """Age of the oldest event that is not shown yet."""
 
 
 def live_reading(facts: LiveFacts) -> Reading:
-    """The most serious of all that is late."""
+    """The most serious delay."""
     # Where nothing happens there are no cycles: a long one is of interest while it is recent.
     cycle = facts.cycle if facts.cycle_age < STALLED else 0.0
     late = [

@@ -49,7 +49,7 @@ from fairway.state.tables import PODS
 
 MAX_PODS = 1_000
 EXAMPLES = 5
-"""Nodes that are named for each cause."""
+"""Maximum number of nodes named for each cause."""
 HIDDEN = "(a job of another namespace)"
 
 
@@ -62,7 +62,7 @@ def find_job(mirror: Mirror, name: str) -> Job | None:
 
 
 def job_detail(mirror: Mirror, picture: Picture, name: str) -> JobDetail:
-    """InputError where there is no such job."""
+    """Raises InputError for an unknown job."""
     job, ended = find_job(mirror, name), mirror.journal.ended.get(name)
     row = picture.jobs.by_name.get(name if job is None else job.key)
     if row is None and ended is not None:
@@ -94,7 +94,7 @@ def job_detail(mirror: Mirror, picture: Picture, name: str) -> JobDetail:
 
 
 def sentence(row: JobSummary, pending: Pending | None, queue_waiting: int) -> str:
-    """Where it stands and why."""
+    """Its state and the reason."""
     pods = "1 pod" if row.pods == 1 else f"{row.pods} pods"
     if row.state == "finished":
         when = f" at {row.ended}" if row.ended else ""
@@ -168,7 +168,7 @@ def _place(mirror: Mirror, task: Task, record: JobRecord | None) -> PodPlace:
 
 
 def pod_devices(mirror: Mirror, key: str) -> list[DeviceShare]:
-    """As its own annotations record them."""
+    """The stops recorded in its annotations."""
     pod = pod_of(mirror, key)
     if pod is None or not pod.metadata.annotations:
         return []
@@ -187,10 +187,9 @@ def _causes(mirror: Mirror, picture: Picture, pending: Pending, job: Job) -> lis
 
 
 def _examples(mirror: Mirror, cause: str, nodes: int, shape: Shape | None, reserved: set[str]) -> list[str]:
-    """Nodes that lack a resource, by name; of other causes only the number is known.
-
-    A node counts under the first check that it fails, and resources are checked last and by name. Which nodes failed
-    an earlier check is not known here, so names are given only where as many nodes are left as were counted.
+    """Names of nodes that lack a resource; for other causes only the number is known. A node counts under the first
+    check that it fails, and resources are checked last, in order of their names. Which nodes failed an earlier check is
+    not known here, so names are listed only if as many nodes remain as were counted.
     """
     resource = cause.removeprefix("insufficient ")
     state = mirror.state
@@ -217,7 +216,7 @@ def _history(record: JobRecord | None) -> Iterable[JobStateChange]:
 
 
 def job_manifest(mirror: Mirror, name: str) -> JobManifest:
-    """InputError where there is no such job, or its objects are gone."""
+    """Raises InputError for an unknown job, or if its objects no longer exist."""
     job = find_job(mirror, name)
     if job is None:
         raise InputError(f"{name}: its objects are not there any more")
@@ -234,7 +233,7 @@ def job_manifest(mirror: Mirror, name: str) -> JobManifest:
 
 
 def _pruned(value: object) -> object:
-    """Without fields that say nothing."""
+    """Without empty fields."""
     if isinstance(value, dict):
         kept = {key: _pruned(one) for key, one in value.items()}
         return {key: one for key, one in kept.items() if one not in (None, "", [], {})}
@@ -245,7 +244,7 @@ MAX_COUNTED = 1 << 40
 
 
 def node_detail(mirror: Mirror, picture: Picture, name: str) -> NodeDetail:
-    """InputError where there is no such node."""
+    """Raises InputError for an unknown node."""
     node, row = mirror.objects.get(("Node", "", name)), mirror.state.nodes.find(name)
     if not isinstance(node, Node) or row is None:
         raise InputError(f"{name}: there is no such node")
@@ -286,7 +285,7 @@ def _pod(mirror: Mirror, task: Task) -> NodePod:
 
 
 def fit(mirror: Mirror, pods: int, requests: Iterable[str]) -> FitAnswer:
-    """By free capacity of nodes that take pods; selectors, taints and topology are not looked at."""
+    """Considers the free capacity of schedulable nodes only, not selectors, taints or topology."""
     amounts = dict(map(_request, requests))
     state, snapshot = mirror.state, snapshot_of(mirror.state)
     nodes, size = state.nodes, snapshot.size
@@ -329,14 +328,14 @@ _KINDS = {
 
 
 class JobOwner(NamedTuple):
-    """A controller. `path` is where it is at the API server, "" where its kind is none that is known here."""
+    """A controller. `path` is its path at the API server; "" for an unknown kind."""
 
     title: str
     path: str = ""
 
 
 def owner_of(mirror: Mirror, job: Job) -> JobOwner | None:
-    """The controller of a job's pods or of its group; None where there is none, or where pods have several."""
+    """The controller of a job's pods or PodGroup; None if there is none, or if pods have several."""
     namespace, _, name = job.key.partition("/")
     group = mirror.objects.get(("PodGroup", namespace, name)) if job.group else None
     pods = (pod_of(mirror, task.key) for task in job.tasks)
@@ -347,7 +346,7 @@ def owner_of(mirror: Mirror, job: Job) -> JobOwner | None:
 
 
 def held_pods(pods: int) -> str:
-    """What a hold did where there is no PodGroup and a controller makes the pods: it holds those that there are."""
+    """The note on a hold without a PodGroup: pods that the controller creates later are not held."""
     noun = "1 pod that waits is" if pods == 1 else f"{pods} pods that wait are"
     return f"{noun} held; pods that its controller makes later are not"
 

@@ -20,18 +20,19 @@ from fairway.app.view.models.jobs import StartInterval
 from fairway.clock import Micros, format_rfc3339, parse_rfc3339
 
 MAX_SECONDS = 10.0
-"""Of processor time for one look ahead."""
+"""Seconds of processor time for one look ahead."""
 
 
 class EstimatedStarts(msgspec.Struct, frozen=True):
-    """When jobs start if nothing else arrives."""
+    """Estimated starts of jobs if nothing else arrives."""
 
     starts: dict[str, str] = {}
     jobs: frozenset[str] = frozenset()
-    """All that were looked for; others came later, and nothing is known of them yet."""
+    """Jobs of the look ahead; jobs that arrived later have no estimate yet."""
     until: str | None = None
-    """Where the look ahead ended at its limit: a job without a start here starts later. None where there was no more to
-    see: such a job does not start as things are."""
+    """The time at which the look ahead stopped at its limit: a job without a start starts later. None if it reached the
+    end of all known events: such a job does not start as things are.
+    """
 
 
 NO_ESTIMATES = EstimatedStarts()
@@ -46,27 +47,27 @@ def estimates_of(situation: Situation, jobs: Collection[str], seconds: float = M
 
 
 def after(seconds: float) -> Callable[[], bool]:
-    """Whether this thread has used so much processor time from now on."""
+    """A check whether this thread has used this much processor time since now."""
     end = time.thread_time() + seconds
     return lambda: time.thread_time() >= end
 
 
 class StartAnswer(NamedTuple):
-    """Both None where the job does not wait, and the interval where it was not looked for."""
+    """Both are None for a job that is not pending; the interval is None unless requested."""
 
     forecast: Forecast | None
     interval: StartInterval | None
 
 
 def start_of(situation: Situation, name: str, *, bounds: bool, known: Forecast | None = None) -> StartAnswer:
-    """InputError where there is no such job. `known` is its forecast in this situation, if it was made already."""
+    """Raises InputError for an unknown job. `known` is its forecast in this situation, if already computed."""
     key = situation.find_job(name)
     found = known or explain(situation, key, with_changes=False, stop=after(MAX_SECONDS)).forecast
     return StartAnswer(found, start_interval(situation, key, found) if bounds else None)
 
 
 def start_interval(situation: Situation, job: str, forecast: Forecast | None) -> StartInterval | None:
-    """None where the job does not wait."""
+    """None if the job is not pending."""
     if forecast is None:
         return None
     earliest = _start(situation, job, RunBound.SHORTEST)

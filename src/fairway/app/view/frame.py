@@ -43,13 +43,13 @@ class RunningJob(Shown, frozen=True):
     created: str
     started: str | None
     since: Micros = 0
-    """For how long it has run."""
+    """How long it has been running."""
     starting: bool = False
-    """Whether its pods are bound and none of them runs yet."""
+    """Its pods are bound and none of them runs yet."""
 
 
 class StartingJob(Shown, frozen=True):
-    """A job that has come and gets its places with the next cycle."""
+    """A new job that the next cycle places."""
 
     job: str
     queue: str
@@ -71,10 +71,10 @@ class Frame(Shown, frozen=True):
     capacity: dict[str, str]
     used: dict[str, str]
     fill: dict[str, float]
-    """The part in use, by resource."""
+    """Utilisation by resource."""
     finished: int
     coming: int
-    """Jobs that are known to come later."""
+    """Number of jobs that arrive later."""
     queues: tuple[QueueStanding, ...]
     namespaces: tuple[NamespaceStanding, ...]
     running: tuple[RunningJob, ...]
@@ -84,11 +84,11 @@ class Frame(Shown, frozen=True):
     happenings: tuple[SandboxEvent, ...]
     warnings: tuple[str, ...] = ()
     created: dict[str, str] = {}
-    """When jobs were created that wait or start."""
+    """Creation times of pending and starting jobs."""
 
 
 class ClusterView:
-    """A cluster as its objects, its state and its last plan show it."""
+    """A view of a cluster from its objects, its state and its last plan."""
 
     def __init__(self, store: ObjectStore, state: ClusterState, plan: ExplainedPlan, now: Micros) -> None:
         self._store = store
@@ -120,7 +120,7 @@ class ClusterView:
         )
 
     def nodes(self) -> list[NodeUse]:
-        """What is in use on which node."""
+        """Utilisation of each node."""
         things = [thing for _, thing in self._store.of_kind("Node") if isinstance(thing, Node)]
         return [self._node(node) for node in sorted(things, key=lambda node: node.metadata.name)]
 
@@ -145,7 +145,7 @@ class ClusterView:
         return nodes.alive[:size] & nodes.ready[:size] & nodes.schedulable[:size]
 
     def _capacity(self) -> dict[str, int]:
-        """What the nodes have that take pods, by resource."""
+        """Capacity of schedulable nodes by resource."""
         usable = self._usable()
         sums = self._state.nodes.allocatable.data[:, : len(usable)][:, usable].sum(axis=1).tolist()
         named = zip(self._state.axis.names, sums, strict=False)
@@ -159,7 +159,7 @@ class ClusterView:
     # -- jobs ------------------------------------------------------------------------------------------------
 
     def _placed_jobs(self) -> Iterator[tuple[str, tuple[Job, list[Task]]]]:
-        """Jobs with pods that have a node: bound to it, running there, or terminating."""
+        """Jobs with pods on nodes: bound, running or terminating."""
         for job in self._state.jobs():
             placed = [task for task in job.tasks if task.state in ON_NODE and task.node != NOWHERE]
             if placed:
@@ -173,7 +173,7 @@ class ClusterView:
         ]
 
     def _since(self, job: Job, placed: Sequence[Task]) -> Micros | None:
-        """Since when the job has its minimum; None if it has not, or does not say."""
+        """When the job reached its minimum; None if it has not, or if unknown."""
         times = sorted(since for task in placed if (since := self._bound_at(task)) is not None)
         return times[job.minimum - 1] if len(times) >= job.minimum else None
 
@@ -205,7 +205,7 @@ class ClusterView:
         return {job.key: self._created(job) for job in self._state.jobs() if job.key in jobs}
 
     def _created(self, job: Job) -> str:
-        """When it was created; "" where its objects do not say."""
+        """Time of creation; "" if unknown."""
         times = [job.created, *(task.created for task in job.tasks)] if job.created is None else [job.created]
         known = min((time for time in times if time is not None), default=None)
         return "" if known is None else format_rfc3339(known)
@@ -220,7 +220,7 @@ class ClusterView:
 
 
 def _is_counted(name: str) -> bool:
-    """Whether a row of the state counts devices by class or kind, beside the resources that nodes have."""
+    """Whether a row of the state counts devices by class or kind rather than a resource of nodes."""
     return name.startswith((CLASS_PREFIX, KIND_PREFIX))
 
 
@@ -234,7 +234,7 @@ class JobRow(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True):
     job: str
     queue: str
     phase: str
-    """waiting, starting, running or finished; a job that has some of its pods and waits for more is running."""
+    """waiting, starting, running or finished; a job with only some of its pods on nodes is running."""
     pods: int
     placed: int = 0
     position: int = 0
@@ -248,7 +248,7 @@ class JobRow(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True):
 
 
 def job_rows(frame: Frame, outcomes: Sequence[FinishedJob]) -> list[JobRow]:
-    """Waiting in the order of consideration, starting, running, then finished, the latest first."""
+    """Pending jobs in queue order, then starting, running, and finished ones, the latest first."""
     waiting = {pending.job: pending for pending in frame.waiting}
     running = {job.job: job for job in frame.running}
     starting = {job.job for job in frame.starting}
@@ -309,16 +309,16 @@ class WaitingJob(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True
     namespace: str
     priority: int
     pods: int
-    """Pods that wait."""
+    """Pending pods."""
     minimum: int
     reason: str
     message: str
     since: str | None = None
-    """When it was created."""
+    """Time of creation."""
     waiting_for: Micros | None = None
     starving: bool = False
     estimated_start: str | None = None
-    """If nothing else arrives; None where that is not known, or too far ahead."""
+    """Estimated start if nothing else arrives; None if unknown or too far ahead."""
     starts_in: Micros | None = None
     planned_start: str | None = None
     """A start that backfill protects."""
@@ -326,7 +326,7 @@ class WaitingJob(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True
 
 
 def waiting_jobs(situation: Situation, queue: str | None = None) -> list[WaitingJob]:
-    """The jobs that still wait after the next cycle, of one queue or of all."""
+    """The jobs that remain pending after the next cycle, of one queue or of all."""
     plan = situation.decide()
     pending = [entry for entry in plan.pending if queue is None or entry.queue == queue]
     starts = estimated_starts(situation, {entry.job for entry in pending})
@@ -364,7 +364,7 @@ def waiting_jobs(situation: Situation, queue: str | None = None) -> list[Waiting
 
 
 class GivenObjects:
-    """Answers as the sandbox's client does; what waits, and why, is what the next cycle would say."""
+    """Same interface as the sandbox's client; pending jobs and reasons are those of the next cycle."""
 
     def __init__(self, situation: Situation) -> None:
         self._situation = situation

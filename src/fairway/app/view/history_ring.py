@@ -25,7 +25,7 @@ from fairway.errors import InputError, StoreError
 INTERVAL = 10 * SECOND
 MAX_BYTES = 64 << 20
 CHECKED_EVERY = 100
-"""Samples between two looks at the size."""
+"""Number of samples between two checks of the size."""
 IN_MEMORY = ":memory:"
 MAX_REASONS = 10
 SIGN = b"SQLite format 3\0"
@@ -34,14 +34,14 @@ SIGN = b"SQLite format 3\0"
 class QueueSample(msgspec.Struct, array_like=True):
     share: float
     allocated: dict[str, float]
-    """As parts of the cluster."""
+    """As fractions of the cluster."""
     deserved: dict[str, float]
     namespaces: dict[str, float]
     """Weighted shares."""
 
 
 class HistorySample(msgspec.Struct, array_like=True):
-    """What is kept of a moment."""
+    """One sample."""
 
     utilisation: dict[str, float]
     queues: dict[str, QueueSample]
@@ -49,7 +49,7 @@ class HistorySample(msgspec.Struct, array_like=True):
     waiting: int
     running: int
     evictions: dict[str, int]
-    """By rule, since the ring began."""
+    """Evictions by rule since the ring began."""
 
 
 class KeptWait(NamedTuple):
@@ -59,14 +59,14 @@ class KeptWait(NamedTuple):
 
 
 class HistoryRing:
-    """See the module. May be used from any thread. A file that cannot be written leaves gaps, and ends nothing."""
+    """The samples of a cluster. Thread-safe. Failed writes leave gaps, but never raise."""
 
     def __init__(self, path: str | Path = IN_MEMORY, most_bytes: int = MAX_BYTES) -> None:
-        """InputError where the file is something else, or cannot be made. A damaged history is put aside."""
+        """Raises InputError if the file is not a history or cannot be created. A damaged history is renamed."""
         self._most = most_bytes
         self._lock = Lock()
         self.failed: Callable[[str], None] = lambda why: None
-        """Is told why nothing was written, once for each reason."""
+        """Called once for each reason why a sample was not written."""
         self._failures: set[str] = set()
         self._database = self._open(str(path))
         self._last: Micros = self._database.execute("SELECT coalesce(max(at), 0) FROM samples").fetchone()[0]
@@ -92,7 +92,7 @@ class HistoryRing:
     # -- writing -------------------------------------------------------------------------------------------------
 
     def take(self, mirror: Mirror, picture: Picture) -> None:
-        """After each picture."""
+        """Called after each picture."""
         try:
             self._take(mirror, picture)
         except sqlite3.Error as error:  # the disk is full, or the file is damaged: what is shown goes on
@@ -127,7 +127,7 @@ class HistoryRing:
         self._database.executemany("INSERT INTO waits VALUES (?, ?, ?, ?)", rows)
 
     def _forget(self) -> None:
-        """The oldest tenth, as often as there is too much."""
+        """Deletes the oldest tenth until the size is within the limit."""
         for _ in range(10):
             if self._bytes() <= self._most:
                 return
@@ -145,7 +145,7 @@ class HistoryRing:
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """StoreError where the file cannot be read."""
+        """Raises StoreError if the file cannot be read."""
         try:
             with self._lock:
                 yield
@@ -155,7 +155,7 @@ class HistoryRing:
     # -- reading -------------------------------------------------------------------------------------------------
 
     def samples(self, start: Micros | None, end: Micros | None, most: int) -> list[tuple[Micros, HistorySample]]:
-        """At most so many, evenly chosen, the last one included."""
+        """At most this many, evenly spaced, including the last one."""
         low, high = -(1 << 62) if start is None else start, 1 << 62 if end is None else end
         with self._reading():
             times = [
@@ -210,7 +210,7 @@ def _opened(path: str) -> sqlite3.Connection:
 
 
 def _is_damaged(path: str) -> bool:
-    """Whether it is a file of SQLite's: no other file is touched."""
+    """Whether it is an SQLite file: no other file is touched."""
     try:
         with Path(path).open("rb") as file:
             return file.read(len(SIGN)) == SIGN
@@ -256,7 +256,7 @@ def sample(mirror: Mirror, picture: Picture) -> HistorySample:
 
 SIZES = ((1, "1 pod"), (8, "2-8 pods"), (64, "9-64 pods"), (512, "65-512 pods"), (1 << 60, "more than 512 pods"))
 MAX_LINES = 30
-"""Lines of one series: those that are largest on average."""
+"""Maximum number of lines of a series; those with the largest mean are kept."""
 
 Samples = Sequence[tuple[Micros, HistorySample]]
 Values = Callable[[HistorySample], Mapping[str, float]]
@@ -318,7 +318,7 @@ def _series(title: str, unit: str, samples: Samples, values: Values) -> TimeSeri
 
 
 def _differences(series: TimeSeries) -> TimeSeries:
-    """What came since the time before, of lines that only grow; after a restart they begin again."""
+    """Differences between consecutive values of counters, which restart from zero with the program."""
     lines = []
     for line in series.lines:
         values: list[float | None] = []

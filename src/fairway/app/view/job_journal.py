@@ -1,4 +1,4 @@
-"""What became of jobs, from the events that the state was told: who came, got nodes, lost them, and ended.
+"""The history of jobs, from the events applied to the state: arrivals, placements, evictions and ends.
 
 It costs what changed, and is bounded: of jobs that ended the last are kept, and of everything else the last entries.
 """
@@ -26,42 +26,42 @@ from fairway.state.tables import PODS
 
 MAX_ENDED = 10_000
 MAX_ENTRIES = 10_000
-"""Of the feed and of evictions, each."""
+"""Maximum number of entries of the feed, and of evictions."""
 MAX_CHANGES = 50
-"""Of one job."""
+"""Maximum number of entries of one job."""
 MAX_RUNS = 20_000
-"""Of pods that are gone from their nodes."""
+"""Maximum number of past runs of pods."""
 NAMED = 4
 
 
 @dataclass(slots=True)
 class JobRecord:
-    """One job since it was first seen."""
+    """The history of one job."""
 
     key: str
     queue: str = ""
     kind: str = ""
     created: Micros | None = None
-    """None where its objects do not say."""
+    """None if unknown."""
     minimum: int = 1
     priority: int = 0
     pods: int = 0
     placed: dict[str, Micros] = field(default_factory=dict)
-    """Pods that are on nodes, and since when."""
+    """Pods on nodes, with the time of their binding."""
     started: Micros | None = None
-    """When it first had its minimum; again after an eviction of the whole."""
+    """When it reached its minimum; set again after an eviction of the whole job."""
     first_started: Micros | None = None
     ended: Micros | None = None
     phases: dict[str, str] = field(default_factory=dict)
-    """Of pods that have ended."""
+    """Phases of pods that have ended."""
     changes: deque[JobStateChange] = field(default_factory=lambda: deque(maxlen=MAX_CHANGES))
     evicted: bool = False
     fill: float = 0.0
-    """The part of a node's dominant resource that one of its pods takes."""
+    """Fraction of a node's dominant resource that one of its pods uses."""
 
 
 class PodRun(NamedTuple):
-    """A pod that was on a node, and is there no longer."""
+    """A pod that has left its node."""
 
     node: str
     job: str
@@ -69,17 +69,17 @@ class PodRun(NamedTuple):
     start: Micros
     end: Micros
     fill: float
-    """The part of the node's dominant resource that it took."""
+    """Fraction of the node's dominant resource that it used."""
 
 
 class JobJournal:
-    """See the module. Events are taken one by one, then `settle` is called once for the batch."""
+    """The journal of a cluster. Events are recorded one by one, then `settle` is called once per batch."""
 
     def __init__(self, state: ClusterState) -> None:
         self._state = state
         self.records: dict[str, JobRecord] = {}
         self.ended: dict[str, tuple[JobSummary, JobRecord]] = {}
-        """Jobs that are gone or done, the oldest first."""
+        """Ended jobs, the oldest first."""
         self.feed: deque[FeedEntry] = deque(maxlen=MAX_ENTRIES)
         self.evictions: deque[EvictionEntry] = deque(maxlen=MAX_ENTRIES)
         self.runs: deque[PodRun] = deque(maxlen=MAX_RUNS)
@@ -87,20 +87,20 @@ class JobJournal:
         self.lost_seconds = 0.0
         self.evicted_by_rule: dict[str, int] = {}
         self.evicted_by_namespace: dict[str, int] = {}
-        """Of the victims."""
+        """Seconds that the victims had run."""
         self.started_jobs: list[JobRecord] = []
-        """Jobs that got their minimum since they were last taken, for the history."""
+        """Jobs that reached their minimum since the last sample of the history."""
         self._numbers = count(1)
         self.changed_jobs: set[str] = set()
-        """Jobs with events since the last picture, which empties it."""
+        """Jobs with events since the last picture; each picture clears it."""
         self._touched: dict[str, dict[str, str]] = {}
-        """Jobs of the batch, with pods that were placed and their nodes."""
+        """Placed pods of the batch with their nodes, by job."""
 
     # -- events ------------------------------------------------------------------------------------------------
 
     def changed(self, before: ApiObject | None, after: ApiObject | None, at: Micros) -> None:
-        """An object is other than it was; None is not there. Of one that is gone, `before` is its last version: that
-        says more than the one that was known (that it was deleted, or has succeeded).
+        """Records a changed object; None for one that does not exist. For a deleted object, `before` is its last
+        version, which may say more than the known one (that it was deleted, or has succeeded).
         """
         thing = after if after is not None else before
         if isinstance(thing, Pod):
@@ -132,14 +132,14 @@ class JobJournal:
 
     @staticmethod
     def _gone(record: JobRecord, name: str, last: Pod) -> None:
-        """A pod that ran and goes without having been told to has done its work: simulated ones end so."""
+        """A running pod that vanishes without a deletion has completed: simulated pods end this way."""
         if last.status.phase in ("Succeeded", "Failed"):
             record.phases[name] = last.status.phase
         elif last.status.phase == "Running" and last.metadata.deletion_timestamp is None:
             record.phases[name] = "Succeeded"
 
     def settle(self, at: Micros) -> None:
-        """The batch is over: say what became of the jobs in it."""
+        """Ends the batch and records what happened to its jobs."""
         touched, self._touched = self._touched, {}
         self.changed_jobs |= touched.keys()
         for key, placed in touched.items():
@@ -208,7 +208,7 @@ class JobJournal:
         self._say(record, at, "finished", f"{_pods(record.pods)} {outcome_of(record)}")
 
     def _end(self, record: JobRecord, at: Micros) -> None:
-        """The job is no longer there."""
+        """Records the end of a job."""
         del self.records[record.key]
         if not record.kind:
             return
@@ -259,12 +259,12 @@ class JobJournal:
                 self.note(at, "evicted", text, job)
 
     def note(self, at: Micros, kind: str, text: str, job: str = "", queue: str = "") -> None:
-        """An entry of the feed."""
+        """Adds an entry to the feed."""
         number = next(self._numbers)
         self.feed.append(FeedEntry(number, format_rfc3339(at), kind, text, job, queue))  # type: ignore[arg-type]
 
     def say(self, job: str, at: Micros, kind: str, text: str) -> None:
-        """An entry of the feed and of a job's own history."""
+        """Adds an entry to the feed and to the history of a job."""
         record = self.records.get(job)
         if record is None:
             self.note(at, kind, text, job)
@@ -295,7 +295,7 @@ def finished_row(record: JobRecord) -> JobSummary:
 
 
 def outcome_of(record: JobRecord) -> str:
-    """By its pods' last phases: pods that go without having ended were deleted."""
+    """Derived from the last phases of its pods: pods that vanish before their end were deleted."""
     phases = set(record.phases.values())
     if "Failed" in phases:
         return "failed"

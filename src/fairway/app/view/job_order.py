@@ -1,4 +1,4 @@
-"""Where a waiting job stands in the order of consideration, key by key, beside the jobs before and after it."""
+"""The queue position of a pending job, key by key, beside the jobs before and after it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fairway.scheduler.report.order_keys import ConsideredJob, KeyPart
 
 
 class OrderKey(msgspec.Struct, rename="camel", frozen=True):
-    """One comparison, with what the three jobs have there."""
+    """One comparison, with the values of the three jobs."""
 
     level: str
     plugin: str
@@ -22,7 +22,7 @@ class OrderKey(msgspec.Struct, rename="camel", frozen=True):
     before: str | None = None
     after: str | None = None
     decides: tuple[str, ...] = ()
-    """`before` where this key puts the job behind the one before it, `after` where it puts it ahead of the next."""
+    """`before` if this key puts the job behind the previous one, `after` if it puts it ahead of the next."""
 
 
 class JobOrder(msgspec.Struct, rename="camel", frozen=True):
@@ -30,10 +30,10 @@ class JobOrder(msgspec.Struct, rename="camel", frozen=True):
     queue: str
     namespace: str
     position: int
-    """In its queue."""
+    """Position in its queue."""
     of: int
     place: int
-    """Over all queues."""
+    """Position over all queues."""
     places: int
     before: str | None
     after: str | None
@@ -41,7 +41,7 @@ class JobOrder(msgspec.Struct, rename="camel", frozen=True):
 
 
 def job_order(situation: Situation, name: str) -> JobOrder:
-    """InputError where there is no such job, or it does not wait."""
+    """Raises InputError for an unknown job, or one that is not pending."""
     job = situation.find_job(name)
     jobs = consider(situation.state, situation.policy, situation.now)
     place = next((number for number, one in enumerate(jobs) if one.job == job), None)

@@ -32,28 +32,28 @@ Mask = NDArray[np.bool_]
 
 
 class JobQuery(msgspec.Struct, frozen=True):
-    """Which jobs, in which order. Values of one filter are alternatives."""
+    """Filters and order. Values of one filter are alternatives."""
 
     queue: tuple[str, ...] = ()
     namespace: tuple[str, ...] = ()
     state: tuple[str, ...] = ()
     reason: tuple[str, ...] = ()
     label: tuple[str, ...] = ()
-    """`key=value`, or `key` for any value; all must hold."""
+    """`key=value`, or `key` for any value; all must match."""
     search: str = ""
-    """A part of `namespace/name`."""
+    """Text that `namespace/name` contains."""
     sort: str = "order"
-    """With - before it: descending."""
+    """A leading - means descending."""
     group: str = ""
     facets: bool = False
     offset: int = 0
     limit: int = 100
     visible: frozenset[str] | None = None
-    """Namespaces that the user may see; None is all."""
+    """Namespaces that the user may see; None for all."""
 
 
 class _Coded:
-    """A column of texts as numbers."""
+    """A column of texts, encoded as numbers."""
 
     def __init__(self, values: Sequence[str]) -> None:
         self.names = sorted(set(values))
@@ -72,7 +72,7 @@ class _Coded:
 
 
 class JobTable:
-    """See the module. `labels` are those of the jobs, in the order of the rows."""
+    """The table of jobs. `labels` are those of the jobs, in row order."""
 
     def __init__(self, revision: int, now: str, rows: list[JobSummary], labels: Sequence[Mapping[str, str]]) -> None:
         self.revision = revision
@@ -83,7 +83,7 @@ class JobTable:
         self._orders: dict[str, NDArray[np.intp]] = {}
 
     def page(self, query: JobQuery) -> JobsPage:
-        """InputError where the query names what there is not."""
+        """Raises InputError for an unknown column or value."""
         _check(query)
         mask = self._mask(query, "")
         order = self._order(query.sort)
@@ -98,7 +98,7 @@ class JobTable:
         return {row.job: row for row in self.rows}
 
     def totals(self, visible: frozenset[str]) -> tuple[dict[str, int], int, int]:
-        """Of the jobs of these namespaces: their number by state, and the pods that wait and that run."""
+        """Number of jobs by state, and of pending and running pods, in these namespaces."""
         mask = self._column("namespace").mask(tuple(visible))
         counts, waiting, running = dict.fromkeys(STATES, 0), 0, 0
         for place in np.flatnonzero(mask).tolist():
@@ -164,7 +164,7 @@ class JobTable:
         return [row.job for row in self.rows]
 
     def prepare(self) -> None:
-        """Work out what nearly every question needs, before it is asked."""
+        """Computes in advance what nearly every request needs."""
         for name in ("state", "queue", "namespace", "reason"):
             self._column(name)
         assert self._label_keys is not None
@@ -222,7 +222,7 @@ _KEYS: dict[str, Callable[[JobSummary], str | int | None]] = {
     "waiting": lambda row: row.created if row.state in ("waiting", "starting") else None,
     "running": lambda row: row.started if row.state == "running" else None,
 }
-"""What is compared; a row where it is nothing, empty or zero comes last."""
+"""Sort keys; rows whose value is missing, empty or zero come last."""
 
 
 def _most_used(labels: Iterable[Mapping[str, str]]) -> list[str]:

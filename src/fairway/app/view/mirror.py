@@ -1,4 +1,4 @@
-"""`Mirror`: a copy of what a scheduler counts with, to look at while the scheduler goes on.
+"""`Mirror`: a copy of a scheduler's state that can be read while the scheduler continues.
 
 It is fed with the events of the scheduler's state and with a report of each cycle, so it costs the scheduler
 only to hand them over. What waits, and why, it finds out itself: `decide` gives the same answer for the same state.
@@ -26,13 +26,13 @@ from fairway.scheduler.plan import Eviction, ExplainedPlan, Released, Reservatio
 from fairway.state.cluster import ClusterState, Event, Upserted
 
 MAX_CYCLES = 2_000
-"""Whose times are kept."""
+"""Maximum number of cycles whose times are kept."""
 MAX_PAST = 1_000
-"""Jobs that ended, from whose run times others are estimated."""
+"""Maximum number of ended jobs whose run times serve for estimates."""
 
 
 class CycleReport(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True):
-    """What a cycle did, as far as its objects do not tell."""
+    """The result of a cycle, as far as events do not carry it."""
 
     number: int
     now: Micros
@@ -65,7 +65,7 @@ def reserved_jobs(reservations: Iterable[Reservation]) -> dict[str, int]:
 
 
 class Mirror:
-    """See the module."""
+    """A copy of a scheduler's state. Not thread-safe."""
 
     def __init__(self, policy: Policy, now: Micros, scheduler_names: Iterable[str] | None = None) -> None:
         self.policy = policy
@@ -78,13 +78,13 @@ class Mirror:
         self.cycle_count = 0
         self.revision = 0
         self.namespaces: set[str] = set()
-        """All that ever had an object: texts may name what was in them long after."""
+        """All namespaces that ever had an object: texts may name their objects long after."""
         self.rows: dict[str, tuple[JobSummary, Mapping[str, str]]] = {}
-        """Rows and labels of jobs that run, as the last picture has them: most are the same in the next."""
+        """Rows and labels of running jobs in the last picture: most are unchanged in the next."""
         self._reserved: set[str] = set()
 
     def apply(self, events: Sequence[Event], at: Micros) -> None:
-        """The scheduler's state was told these events."""
+        """Applies the events of the scheduler's state."""
         self.now = max(self.now, at)
         for event in events:
             thing = event.object
@@ -104,7 +104,7 @@ class Mirror:
         self.revision += 1
 
     def take(self, report: CycleReport) -> None:
-        """A cycle is over; its evictions are not told as events yet."""
+        """Records a finished cycle, whose evictions have not arrived as events yet."""
         self.now = max(self.now, report.now)
         self.cycles.append(report)
         self.cycle_count += 1
@@ -123,7 +123,7 @@ class Mirror:
         self.revision += 1
 
     def decide(self) -> ExplainedPlan:
-        """What the next cycle would do, with reasons."""
+        """The plan of the next cycle, with reasons."""
         return decide_and_explain(self.state, self.policy, self.now)
 
     def past(self) -> list[PastRun]:
@@ -135,5 +135,5 @@ class Mirror:
         ]
 
     def situation(self) -> Situation:
-        """A copy to put questions to. Its objects are shared, for they never change."""
+        """A copy for questions. Objects are immutable and shared."""
         return Situation(list(self.objects.values()), self.policy, self.now, self.scheduler_names, self.past())

@@ -28,7 +28,7 @@ POOL_LABELS = (
     "agentpool",
     "pool",
 )
-"""Labels by which clusters name their pools, the most telling first."""
+"""Labels that name node pools, the most specific first."""
 
 
 def node_map(mirror: Mirror, reservations: Sequence[ReservationEntry]) -> NodesMap:
@@ -98,7 +98,7 @@ def devices_page(
     limit: int,
     sees: Callable[[str], bool],
 ) -> DevicesPage:
-    """Devices are looked for by the names of pods only that `sees` takes."""
+    """`sees` limits the search by pod to visible pods."""
     ledger = device_ledger(mirror.state)
     found: list[tuple[NodeDevices, int, Device]] = []
     for on, slot, device in devices(ledger, node or None):
@@ -141,7 +141,7 @@ def _class(mirror: Mirror, known: CompiledClass) -> DeviceClassUse:
 
 
 def _selector(known: CompiledClass) -> str:
-    """One of the terms must match; all parts of a term must."""
+    """One term must match with all its parts."""
     terms = [
         " and ".join(f"{one.key} {one.operator} {', '.join(one.values)}".strip() for one in term.match_expressions)
         for term in known.spec.resource_selector

@@ -1,4 +1,4 @@
-"""`Picture`: what there is to see of a mirror at one revision. It never changes: any number of readers may have it.
+"""`Picture`: an immutable view of a mirror at one revision, shared by any number of readers.
 
 Lists of jobs, queues and nodes are answered from here. What is asked for rarely (one job, one node) is worked out from
 the mirror itself when it is asked for.
@@ -31,12 +31,12 @@ from fairway.state.jobs import FINISHED, ON_NODE, Job, TaskState
 _NO_LABELS: Mapping[str, str] = {}
 RECENT = 200
 LAST_ENDED = 2_000
-"""Jobs that ended which the table has."""
+"""Maximum number of ended jobs in the table."""
 
 
 @dataclass(frozen=True)
 class Picture:
-    """See the module."""
+    """A mirror at one revision."""
 
     revision: int
     now: str
@@ -46,12 +46,12 @@ class Picture:
     nodes: NodesMap
     reservations: ReservationsPage
     pending: dict[str, Pending]
-    """By job."""
+    """Rows by job."""
     recent: tuple[FeedEntry, ...]
-    """What happened last, oldest first."""
+    """The latest events, oldest first."""
     devices: tuple[ClassStanding, ...]
     evicted: Mapping[str, int]
-    """Pods that were evicted, by namespace."""
+    """Evicted pods by namespace."""
 
     @property
     def last_entry(self) -> int:
@@ -105,7 +105,7 @@ def picture_of(mirror: Mirror, coming: int = 0, estimates: EstimatedStarts = NO_
 def _rows(
     mirror: Mirror, plan: ExplainedPlan, pending: Mapping[str, Pending], estimates: EstimatedStarts
 ) -> tuple[list[JobSummary], list[Mapping[str, str]]]:
-    """Waiting in the order of consideration, starting, running, then finished, the latest first."""
+    """Pending jobs in queue order, then starting, running, and finished ones, the latest first."""
     starting = {binding.job for binding in plan.bindings}
     planned = {entry.job: entry.planned_start for entry in plan.reservations if entry.planned_start is not None}
     found: dict[str, list[tuple[JobSummary, Mapping[str, str]]]] = {
@@ -180,7 +180,7 @@ def _row(
 
 
 def _labels(mirror: Mirror, job: Job) -> Mapping[str, str]:
-    """Of the group; of a job without one, those of its first pod."""
+    """Labels of the PodGroup, or of the first pod of a job without one."""
     if job.group:
         namespace, _, name = job.key.partition("/")
         group = mirror.objects.get(("PodGroup", namespace, name))

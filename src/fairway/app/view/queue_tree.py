@@ -20,11 +20,11 @@ from fairway.state.queues import QueueInfo, QueueTree
 from fairway.state.snapshot import snapshot_of
 
 ROUNDS = 64
-"""A queue at its capability leaves each round at least; trees with more such siblings are cut off there."""
+"""Maximum number of rounds: in each, at least one queue reaches its capability."""
 
 
 def entitled_amounts(queues: QueueTree, row: int, total: int) -> dict[str, float]:
-    """By queue, of one resource."""
+    """Amounts of one resource by queue."""
     found: dict[str, float] = {}
     ahead: list[tuple[Iterable[str], float]] = [(queues.top, float(total))]
     while ahead:
@@ -38,12 +38,12 @@ def entitled_amounts(queues: QueueTree, row: int, total: int) -> dict[str, float
 
 
 def _counts(queue: QueueInfo) -> bool:
-    """The queue `default` is there without an object: it lends nothing where nothing uses it."""
+    """The queue `default` exists without an object; unused, it lends nothing."""
     return queue.declared or bool(queue.accounts)
 
 
 def _divided(queues: list[QueueInfo], row: int, whole: float) -> list[tuple[QueueInfo, float]]:
-    """By weight, between guarantee and capability; an explicit deserved amount stands."""
+    """Divides by weight, between guarantee and capability; explicit deserved amounts are kept."""
     fixed: dict[str, float] = {queue.name: float(queue.deserved[row]) for queue in queues if row in queue.deserved}
     for _ in range(ROUNDS):
         free = [queue for queue in queues if queue.name not in fixed]
@@ -96,7 +96,7 @@ def queues_page(mirror: Mirror, plan: ExplainedPlan, rows: Sequence[JobSummary])
 
 
 def _entitled(mirror: Mirror) -> Entitled:
-    """By resource and queue, in kept amounts."""
+    """By resource and queue, in internal amounts."""
     state = mirror.state
     total = snapshot_of(state).total_without(mirror.policy.excluded_taints)
     return {
@@ -107,8 +107,8 @@ def _entitled(mirror: Mirror) -> Entitled:
 
 
 def _in_order(standings: Mapping[str, QueueStanding]) -> list[tuple[str, int]]:
-    """Parents before their children, siblings by name. A queue whose parent is not there, or that is its own ancestor,
-    stands at the top.
+    """Parents before their children, siblings by name. A queue with a missing parent, or that is its own ancestor, is
+    at the top.
     """
     children: dict[str, list[str]] = {}
     for name, standing in sorted(standings.items()):
@@ -217,8 +217,8 @@ def _namespace(standing: NamespaceStanding, counts: Counts) -> NamespaceUse:
 
 
 def loans(nodes: Sequence[QueueNode]) -> list[LentAmount]:
-    """Which queues borrow of which, resource by resource: what is borrowed is split over those that do not use what
-    they are entitled to, in proportion. Only queues that jobs are in borrow and lend; their parents have the sums.
+    """Loans between queues, resource by resource: borrowed amounts are split over the queues with unused entitlements,
+    in proportion. Only queues with jobs borrow and lend; their parents have the sums.
     """
     leaves = [node for node in nodes if not any(other.parent == node.name for other in nodes)]
     found: list[LentAmount] = []

@@ -36,17 +36,17 @@ from fairway.sim.metrics.summary import PlannedMetrics
 from fairway.sim.report import Charts, Difference, FleetView, RunComparison, RunReport
 
 MAX_LINES = 12
-"""Lines of one chart. The smaller ones are added up, so that the sum of a chart stays what it was."""
+"""Maximum number of lines of a chart. The smallest are added up, so that the total of a chart is preserved."""
 MAX_GROUPS = 200
-"""Rows of a table of waits, of clusters or of teams."""
+"""Maximum number of rows of a table of waits, clusters or teams."""
 MAX_CHARTS = 24
-"""Charts of single clusters."""
+"""Maximum number of charts of single clusters."""
 MAX_LANES = 400
-"""Lanes of the timeline: with more, no bar can be told from the next."""
+"""Maximum number of lanes of the timeline: with more, bars are indistinguishable."""
 MAX_NOTICES = 50
 MAX_POLICY_LENGTH = 64 << 10
 MAX_COMPARED = 20
-"""Rows of one table of a comparison, those that change most."""
+"""Maximum number of rows of one table of a comparison; the largest changes are kept."""
 MANY_TIMES = 10
 """From this ratio on a change is given as a factor, not in percent."""
 
@@ -56,7 +56,7 @@ _TOO_DENSE = "The run has too many pods at once to draw each of them."
 
 
 class Origin(NamedTuple):
-    """How a report came about, so that its reader can repeat it."""
+    """The command and policies behind a report, so that its reader can reproduce it."""
 
     command: str
     policies: Sequence[tuple[str, str]]
@@ -260,7 +260,7 @@ def _lanes(spans: Sequence[TimelineSpan]) -> int:
 
 
 def _measures(metrics: Metrics) -> Iterator[Measure]:
-    """The figures most often asked for first."""
+    """The most important figures first."""
     wait, longest = metrics.wait, metrics.wait.longest
     unfinished = [
         f"{count} {state}"

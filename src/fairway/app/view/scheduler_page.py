@@ -1,4 +1,4 @@
-"""How the scheduler itself does."""
+"""The view of the scheduler itself: cycle times, backlog, API latency, errors and policy."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ MAX_POINTS = 500
 
 
 class ProgramFacts(msgspec.Struct, rename="camel", frozen=True):
-    """What a live scheduler says of itself beside its cycles."""
+    """What a live scheduler reports about itself besides its cycles."""
 
     leads: bool | None = None
     unanswered: int | None = None
     stalled: float = 0.0
-    """Seconds for which one call of the scheduling thread has run, or due cycles have been held back."""
+    """Seconds for which a call of the scheduling thread has been running, or due cycles have been held back."""
     api: ApiLatency | None = None
     problems: tuple[SchedulerProblem, ...] = ()
     shadow_policy: str | None = None
@@ -82,7 +82,7 @@ def cycle_times(reports: Sequence[CycleReport], count: int) -> CycleTimes:
 
 
 def _below(spent: Sequence[float], percent: int) -> float:
-    """The least of these (in order) that so many percent of them are not above."""
+    """The percentile of sorted values, by nearest rank."""
     return spent[-(-len(spent) * percent // 100) - 1]
 
 

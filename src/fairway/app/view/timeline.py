@@ -1,4 +1,4 @@
-"""Nodes over time: what ran, runs, is reserved and is planned."""
+"""Nodes over time: past and running pods, reservations and planned starts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fairway.state.tables import PODS
 
 BEFORE = 3_600 * SECOND
 AFTER = 3_600 * SECOND
-"""What is shown where nothing else is asked for; longer where planned starts are later."""
+"""The default range; extended to include later planned starts."""
 
 
 class TimeWindow(NamedTuple):
@@ -74,7 +74,7 @@ def timeline(
 
 
 class _Spans:
-    """Spans of pods, those of one job that begin and end together on a node as one."""
+    """Spans of pods; pods of a job that start and end together on a node share one."""
 
     def __init__(self, mirror: Mirror, window: TimeWindow, nodes: set[str]) -> None:
         self._mirror = mirror

@@ -1,4 +1,4 @@
-"""`ClusterWatch`: keeps a mirror up to date on a thread of its own, and has the newest picture of it.
+"""`ClusterWatch`: keeps a mirror up to date on its own thread, and has the newest picture of it.
 
 A scheduler hands events and reports over without waiting (`applied`, `decided`: a listener of its loop). Pictures are
 made when something changed and a viewer looks, at most every `RHYTHM` and never for more than a part of the time, so
@@ -27,11 +27,11 @@ from fairway.state.events import Deleted, Upserted
 from fairway.state.reader import arrival_order
 
 RHYTHM = 0.25
-"""Seconds between two pictures, at least."""
+"""Minimum seconds between two pictures."""
 ESTIMATE = 2.0
-"""Seconds between two looks ahead, at least."""
+"""Minimum seconds between two look-aheads."""
 LOAD = 5
-"""A picture that took one second is followed by this many without."""
+"""Pause after a picture, as a multiple of the time it took."""
 PATIENCE = 30.0
 AFTER_ERROR = 5.0
 """Seconds of pause after an error."""
@@ -40,7 +40,7 @@ Work = Callable[[Mirror], None]
 
 
 class ClusterWatch:
-    """See the module. `clock` is the time in what is watched."""
+    """Watches one cluster. `clock` returns the time of that cluster."""
 
     def __init__(self, mirror: Mirror, clock: Clock) -> None:
         self._mirror = mirror
@@ -51,22 +51,22 @@ class ClusterWatch:
         self._picture = picture_of(mirror)
         self._spent = 0.0
         self._waits_since: float | None = None
-        """Since when the oldest news has not been taken in."""
+        """Arrival time of the oldest event that is not applied yet."""
         self._taken_since: float | None = None
-        """The same of news that the next picture shows."""
+        """Arrival time of the oldest event that the next picture shows."""
         self._stopped = Event()
         self._thread = Thread(target=self._run, name="view", daemon=True)
         self._estimates = NO_ESTIMATES
         self._seen = -1
-        """The revision that estimated starts are of."""
+        """Revision of the estimated starts."""
         self.look_ahead: Callable[[Situation, Sequence[str]], EstimatedStarts | None] = estimates_of
-        """Gives estimated starts of jobs; None where it does not look now."""
+        """Computes estimated starts of jobs; None if it does not now."""
         self.coming: Callable[[], int] = lambda: 0
-        """Jobs that are known to come later."""
+        """Number of jobs that arrive later."""
         self.drawn: Callable[[Mirror, Picture], None] = lambda mirror, picture: None
-        """Is told of each picture, with the mirror that it is of."""
+        """Called with each picture and its mirror."""
         self.failed: Callable[[Exception], None] = lambda error: None
-        """Is told of each error of the views, which then go on with what comes next."""
+        """Called with each error of a view; the watch continues with the next event."""
 
     def start(self) -> None:
         self._thread.start()
@@ -88,7 +88,7 @@ class ClusterWatch:
         self._put(lambda mirror: mirror.apply(events, at))
 
     def replaced_at(self, objects: Sequence[ApiObject], at: Micros) -> None:
-        """These are all objects that there are, whatever was known before."""
+        """Replaces all known objects."""
         self._put(lambda mirror: mirror.apply(_differences(mirror, objects), at))
 
     def decided(self, cycle: Cycle) -> None:
@@ -97,7 +97,7 @@ class ClusterWatch:
     def refused(self, change: Change, why: str) -> None: ...
 
     def begin(self, objects: Sequence[ApiObject]) -> None:
-        """All objects that there are already."""
+        """All existing objects."""
         self.applied([Upserted(thing) for thing in arrival_order(objects)])
 
     def report(self, report: CycleReport) -> None:
@@ -110,32 +110,32 @@ class ClusterWatch:
 
     @property
     def picture(self) -> Picture:
-        """The newest."""
+        """The newest picture."""
         return self._picture
 
     @property
     def namespaces(self) -> Container[str]:
-        """All that ever had an object."""
+        """All namespaces that ever had an object."""
         return self._mirror.namespaces
 
     @contextmanager
     def mirror(self) -> Iterator[Mirror]:
-        """For as long as it is held nothing new is taken in."""
+        """The mirror; nothing is applied while it is held."""
         with self._lock:
             yield self._mirror
 
     def unseen(self) -> float:
-        """Seconds since the oldest news that no picture shows yet; 0 if there is none."""
+        """Age in seconds of the oldest event that no picture shows yet; 0 if there is none."""
         since = min((at for at in (self._waits_since, self._taken_since) if at is not None), default=None)
         return 0.0 if since is None else time.monotonic() - since
 
     def wait(self, revision: int, timeout: float) -> bool:
-        """Until there is a picture of a later revision; False if there was none in time."""
+        """Waits for a picture of a later revision; False if there was none in time."""
         with self._news:
             return self._news.wait_for(lambda: self._picture.revision > revision or self._stopped.is_set(), timeout)
 
     def catch_up(self) -> Picture:
-        """Take in all that was handed over so far, and a picture of it."""
+        """Applies everything handed over so far and returns a picture of it."""
         with self._lock:
             self._take_inbox()
             if self._picture.revision != self._mirror.revision:
@@ -188,7 +188,7 @@ class ClusterWatch:
     # -- estimated starts, on another thread -----------------------------------------------------------------------
 
     def _estimate(self) -> None:
-        """Now and then: the forecast of all jobs that wait, put to a copy."""
+        """Computes estimated starts of all pending jobs from time to time, on a copy."""
         while not self._stopped.wait(ESTIMATE):
             picture = self._picture
             if picture.revision <= self._seen or picture.summary.jobs.waiting == 0:
@@ -209,9 +209,7 @@ class ClusterWatch:
             self._stopped.wait(LOAD * (time.perf_counter() - begin))
 
     def _show_estimates(self, mirror: Mirror) -> None:
-        """Where nothing else happens any more, they are a reason for a picture of their own, and none to look ahead
-        again.
-        """
+        """New estimates alone are a reason for a new picture, but not for another look-ahead."""
         if mirror.revision == self._picture.revision:
             mirror.revision += 1
             self._seen = mirror.revision

@@ -41,11 +41,11 @@ from fairway.state.queues import DEFAULT_QUEUE
 from fairway.state.reader import job_of
 
 MAX_NEW = 20_000
-"""Objects that a question may add."""
+"""Maximum number of objects that a question may add."""
 
 
 def supposed(situation: Situation, changes: Iterable[asked.SupposedChange]) -> Situation:
-    """InputError says which change cannot be made, and why."""
+    """Raises InputError that names the impossible change and the reason."""
     made = _Supposing(situation)
     for number, change in enumerate(changes):
         try:
@@ -170,7 +170,7 @@ HOST_LABEL = "kubernetes.io/hostname"
 
 
 def _form(change: asked.SubmitForm) -> Iterator[ApiObject]:
-    """A group and its pods, as a user would write them."""
+    """A PodGroup and its pods, as a user would write them."""
     where = f"{change.namespace}/{change.name}"
     meta = {"name": change.name, "namespace": change.namespace}
     notes = {} if change.runtime_seconds is None else {EXPECTED_RUNTIME: f"{change.runtime_seconds:g}s"}
@@ -209,7 +209,7 @@ MAX_EVICTIONS = 1_000
 
 @dataclass
 class _Outcome:
-    """How all jobs fare in one of the two situations."""
+    """The outcome of all jobs in one of the two situations."""
 
     states: dict[str, str]
     queues: dict[str, str]
@@ -221,7 +221,7 @@ class _Outcome:
 
 
 def answer(situation: Situation, request: WhatIfRequest) -> WhatIfAnswer:
-    """InputError where a change cannot be made. `seconds` is left to the caller, who has a clock."""
+    """Raises InputError for an impossible change. The caller fills in `seconds`."""
     changed = supposed(situation, request.changes)
     horizon = situation.now + int(request.horizon_seconds * SECOND)
     look = _decided if request.mode == "decide" else lambda one: _simulated(one, horizon)
@@ -267,7 +267,7 @@ def _outcome(state: ClusterState, plan: ExplainedPlan) -> _Outcome:
 
 
 def _simulated(situation: Situation, horizon: Micros) -> _Outcome:
-    """All that is known to come, until the horizon: who starts when, and what is allocated then."""
+    """Simulates all known events until the horizon: starts of jobs, and allocations at the end."""
     found = _decided(situation)
     waiting = {job for job, state in found.states.items() if state in ("waiting", "starting")}
     ahead = LookAhead(situation)

@@ -43,7 +43,7 @@ from fairway.web.shown import ShownCluster
 T = TypeVar("T")
 
 PATIENCE = 30.0
-"""Seconds to wait for one's turn."""
+"""Seconds to wait for a turn."""
 
 
 def explanation(shown: ShownCluster, asked: Asked) -> JobExplanation:
@@ -75,7 +75,7 @@ def in_turn(shown: ShownCluster, asked: Asked, ask: Callable[[], T]) -> T:
 
 
 def what_if(shown: ShownCluster, asked: Asked) -> WhatIfAnswer:
-    """For users who may see all: the answer speaks of every job."""
+    """Only for users who may see all namespaces: the answer is about every job."""
     if shown.what_if is None:
         raise RequestRefusedError(404, "questions are not answered here")
     if asked.viewer.namespaces is not None:
@@ -84,7 +84,7 @@ def what_if(shown: ShownCluster, asked: Asked) -> WhatIfAnswer:
 
 
 MAX_OBJECTS = 10_000
-"""Objects of one request."""
+"""Maximum number of objects in one request."""
 FASTEST = 1_000_000
 
 
@@ -138,7 +138,7 @@ def _limit(objects: int) -> None:
 
 
 MAX_ROWS = 1_000
-"""Events and outcomes of one answer."""
+"""Maximum number of events and finished jobs in one answer."""
 
 
 def frame(shown: ShownCluster, asked: Asked) -> Frame:

@@ -135,7 +135,7 @@ def _check(allowed: bool, kind: str) -> None:
 
 
 def _sees_the_fleet(viewer: Viewer) -> bool:
-    """Its hub is read as the scheduler, and knows nothing of the users of this cluster."""
+    """Only for users who may see everything: the hub is read with the page's own account, not the user's."""
     return viewer.namespaces is None and viewer.nodes
 
 
@@ -168,7 +168,7 @@ def manifest(shown: ShownCluster, asked: Asked) -> JobManifest:
 
 
 def visible_job(asked: Asked) -> str:
-    """The job that is asked for: one that may not be seen is not there. A name without a namespace could be any."""
+    """The requested job; 404 if the user may not see it. A name without a namespace is refused as ambiguous."""
     name = asked.path["job"]
     if not asked.viewer.sees(name) or ("/" not in name and asked.viewer.namespaces is not None):
         raise RequestRefusedError(404, f"{name}: there is no such job")
