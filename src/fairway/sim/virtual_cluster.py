@@ -32,6 +32,7 @@ from fairway.sim.loop import EventLoop, Rank
 from fairway.sim.metrics import JobFacts
 from fairway.sim.node_timeline import NodeTimeline
 from fairway.sim.scenario.model import NodeTemplate, TimingPart
+from fairway.sim.storage import StorageHost, VirtualStorage
 from fairway.sim.traces import TraceNode
 from fairway.sim.virtual_jobs import (
     SimJob,
@@ -161,6 +162,8 @@ class VirtualCluster:
         self._on_node: dict[str, dict[str, SimPod]] = {}
         self._claims: dict[str, ResourceClaim] = {}
         """By `namespace/name`."""
+        host = StorageHost(self.objects, self.write, self.erase, self._bind_released, self._refuse)
+        self._storage = VirtualStorage(host, loop, timing, dice)
 
     def report_to(self, sink: EventSink) -> None:
         """From now on `sink` hears of everything; first of all that is there."""
@@ -187,6 +190,7 @@ class VirtualCluster:
             self._claims[fact_key(thing)] = thing
         if self._sink is not None:
             self._sink.seen(thing)
+        self._storage.written(thing)
 
     def erase(self, thing: ApiObject) -> None:
         """An object is gone, and what it owned with it; `thing` is its last version."""
@@ -198,6 +202,7 @@ class VirtualCluster:
             del self._claims[fact_key(thing)]
         if isinstance(thing, Pod | PodGroup):
             self._collect(thing)
+        self._storage.erased(thing)
 
     def _collect(self, owner: Pod | PodGroup) -> None:
         """What belongs to a pod or group goes with it, as the garbage collector of a cluster sees to it."""
@@ -230,12 +235,12 @@ class VirtualCluster:
         binds: list[tuple[SimPod, Bind]] = []
         for change in changes:
             if isinstance(change, Bind):
-                pod = self.pods.get(change.binding.pod)
-                if pod is None or pod.node or pod.pod.metadata.uid != change.uid:
+                pod = self._waiting_pod(change)
+                if pod is None:
                     self._refuse(change)
                     continue
                 if binds and binds[0][0].job is not pod.job:
-                    self._bind(binds)
+                    self._bind_or_hold(binds)
                     binds = []
                 binds.append((pod, change))
             elif isinstance(change, Evict):
@@ -243,11 +248,36 @@ class VirtualCluster:
             else:
                 self._carry_out_write(change)
         if binds:
-            self._bind(binds)
+            self._bind_or_hold(binds)
 
-    def _refuse(self, change: Change) -> None:
+    def _bind_or_hold(self, places: list[tuple[SimPod, Bind]]) -> None:
+        """Bind pods of one job, those whose volumes have to be bound first when they are: a gang as a whole."""
+        if not places[0][1].awaits_volumes:
+            self._bind(places)
+        elif places[0][0].job.minimum > 1:
+            if not self._storage.hold([change for _, change in places]):
+                self._bind(places)
+        else:
+            for place in places:
+                if not self._storage.hold([place[1]]):
+                    self._bind([place])
+
+    def _bind_released(self, binds: Sequence[Bind]) -> None:
+        """Volumes are bound, and so are their pods, unless one went meanwhile."""
+        places = [(pod, bind) for bind in binds if (pod := self._waiting_pod(bind)) is not None]
+        if len(places) == len(binds):
+            self._bind(places)
+            return
+        for bind in binds:
+            self._refuse(bind)
+
+    def _waiting_pod(self, bind: Bind) -> SimPod | None:
+        pod = self.pods.get(bind.binding.pod)
+        return None if pod is None or pod.node or pod.pod.metadata.uid != bind.uid else pod
+
+    def _refuse(self, change: Change, why: str = "the object is gone, or is another one now") -> None:
         if self._sink is not None:
-            self._sink.refused(change, "the object is gone, or is another one now")
+            self._sink.refused(change, why)
 
     def _carry_out_write(self, change: Change) -> None:
         """A claim, a reservation, a nomination: the object is simply as the change says."""

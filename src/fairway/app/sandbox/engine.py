@@ -51,8 +51,12 @@ from fairway.sim.virtual_cluster import NodePool
 from fairway.sim.virtual_jobs import SimJob
 from fairway.state.cluster import ClusterState
 
-TIMING = TimingPart(start_delay=Drawn("fixed", 2 * SECOND, 2 * SECOND), grace=Span(10 * SECOND))
-"""Pods run two seconds after they got their place, and have ten to leave."""
+TIMING = TimingPart(
+    start_delay=Drawn("fixed", 2 * SECOND, 2 * SECOND),
+    grace=Span(10 * SECOND),
+    provisioning=Drawn("fixed", 3 * SECOND, 3 * SECOND),
+)
+"""Pods run two seconds after they got their node, and have ten to leave. Volumes are provisioned in three."""
 PAST = 1_000
 """Jobs that have ended whose run times are remembered."""
 RECENT = 200

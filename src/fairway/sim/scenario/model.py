@@ -138,7 +138,11 @@ class TimingPart(ScenarioPart, frozen=True):
     cycles: Literal["events", "interval", "both"] = "events"
     interval: Span = Span(1_000_000)
     start_delay: Drawn = Drawn("fixed", 0, 0)
-    """From the binding of a pod to the start of its run: images, volumes."""
+    """From the binding of a pod to the start of its run: images, devices."""
+    provisioning: Drawn = Drawn("fixed", 0, 0)
+    """From the selection of a node for a claim to its volume; the pod is bound then."""
+    provisioning_failures: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
+    """The part of attempts in which the provisioner gives up, and the pod is placed again."""
     grace: Span | None = None
     """From an eviction to the end of the pod; the pod's own grace period where this is not given."""
 

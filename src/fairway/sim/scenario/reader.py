@@ -62,11 +62,12 @@ class Scenario:
         """Whether another seed can make another run."""
         file = self.file
         failures = [failure for _, one in cluster_files(file) for failure in one.failures]
-        drawn = [file.timing.start_delay, *(job.run for job in file.workload.jobs)]
+        drawn = [file.timing.start_delay, file.timing.provisioning, *(job.run for job in file.workload.jobs)]
         drawn += [job.every for job in file.workload.jobs if job.every is not None]
         drawn += [manifest.run for manifest in file.workload.manifests if manifest.run is not None]
         return (
             any(span.is_random for span in drawn)
+            or 0 < file.timing.provisioning_failures < 1
             or any(job.load is not None for job in file.workload.jobs)
             or any(failure.every is not None or failure.lasts.is_random for failure in failures)
         )
