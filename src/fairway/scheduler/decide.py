@@ -36,8 +36,9 @@ from fairway.scheduler.framework.plugin_set import Registry
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.plan import ExplainedPlan, Plan
 from fairway.scheduler.plugins.installed import default_registry
+from fairway.scheduler.report.explained_plan import explain_plan
 from fairway.scheduler.report.order_keys import ConsideredJob, considered
-from fairway.scheduler.report.plan_maker import explain_plan, make_plan
+from fairway.scheduler.report.plan_maker import make_plan
 from fairway.scheduler.reservations.between_cycles import release_incomplete, unchanged
 from fairway.scheduler.reservations.starvation import next_starvation, overdue
 from fairway.state.cluster import ClusterState

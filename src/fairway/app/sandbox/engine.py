@@ -38,7 +38,7 @@ from fairway.errors import InputError, StoreError
 from fairway.scheduler.decide import decide_and_explain
 from fairway.scheduler.plan import ExplainedPlan
 from fairway.scheduler.plugins.installed import default_registry
-from fairway.scheduler.report.standings import units
+from fairway.scheduler.report.plan_maker import units
 from fairway.sim.assertions import Evidence
 from fairway.sim.live import LiveCluster, populate, settle
 from fairway.sim.loop import EventLoop, Rank

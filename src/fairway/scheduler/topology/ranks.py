@@ -49,8 +49,6 @@ Bindings = list[tuple[JobRun, list[Task], list[int]]]
 def bindings_by_rank(session: Session) -> Bindings:
     """What the session has bound, with the places of each job's equal pods in order of their indexes."""
     bindings = session.decisions.bindings
-    if not session.state.indexed_pods:
-        return bindings
     indexed = {job for job in session.decisions.bound_jobs() if job.hints and _has_index(job)}
     if not indexed:
         return bindings
