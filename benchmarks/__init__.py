@@ -1,1 +1,1 @@
-"""Benchmarks: they print ratios measured in one run, for these machines are noisy. Never part of the tests."""
+"""Benchmarks. They print ratios measured within one run, because machines are noisy. Not part of the tests."""

@@ -34,7 +34,7 @@ OTHERS = {
     "live_cycles": "",
     "external": "500",
 }
-"""The other benchmarks, and the smaller size to give each in a hurry."""
+"""The other benchmarks, with the smaller size of each for `--quick`."""
 
 
 def main() -> None:
@@ -50,7 +50,7 @@ def main() -> None:
 
 def _engine(quick: bool) -> None:
     size = "1,000 nodes, 10,000 pods" if quick else "10,000 nodes, 100,000 pods"
-    print(f"engine: {size}, ratio to the limit kernel per pod (wanted at 10,000 nodes)", flush=True)
+    print(f"engine: {size}, ratio to the baseline kernel per pod (wanted at 10,000 nodes)", flush=True)
     for score in ("binpack", "least"):
         for title, (options, wanted) in CASES.items():
             text = _python(

@@ -30,7 +30,7 @@ _REPEAT = 5
 
 
 class Applications:
-    """A cluster, and a backlog in which every so many pods are one application."""
+    """A cluster, and a backlog of applications with this many pods each."""
 
     def __init__(self, nodes: int, gang: int, pods_each: int) -> None:
         self._workload = Workload(Size(nodes=nodes, pods=nodes, gang=gang))
@@ -58,7 +58,7 @@ class Applications:
 
 
 def measure(applications: Applications, score: str) -> Paired:
-    """Pods with the rule against plain ones; the cluster is loaded anew each time."""
+    """Pods with the rule against plain ones; the cluster is loaded again each time."""
     policy = policy_for(score)
     return paired(
         lambda: _cycle(applications, policy, apart=True),

@@ -19,7 +19,7 @@ from fairway.kube.server.kubeconfig import find_connection
 
 WORKERS = 32
 LINGER = 2.0
-"""Seconds that its process stays after its work, so that its processor time can be read."""
+"""Seconds that the process stays after its work, so that its CPU time can be read."""
 
 
 async def bind_all(client: ApiClient, nodes: list[str]) -> tuple[int, float, float]:

@@ -47,13 +47,13 @@ class Size:
     pods: int = 10_000
     gang: int = 1
     models: int | None = 20
-    """How many kinds of nodes there are; None if no two are alike."""
+    """Number of node models; None if all nodes differ."""
     two_classes: float = 0.0
-    """The part of the pods that ask for a second class too."""
+    """Fraction of pods that also request a second class."""
 
 
 class Cluster:
-    """Objects of a size: the same demand, asked by class or as a plain resource."""
+    """Objects of a size: the same demand, requested by class or as a plain resource."""
 
     def __init__(self, size: Size, seed: int = 1) -> None:
         self.size = size
@@ -83,7 +83,7 @@ class Cluster:
             yield self.a_class(f"class-{i:02}", _MEMORY[i % len(_MEMORY)], _CORES[i // len(_MEMORY) % len(_CORES)], i)
 
     def a_class(self, name: str, memory: str, cores: int, salt: int) -> ResourceClass:
-        """At least so much memory, and (for most) so many cores: the classes overlap."""
+        """Minimum memory and (for most) minimum cores: the classes overlap."""
         wanted = [
             ClassRequirement("Kind", "In", ("gpu",)),
             ClassRequirement("memory", "GtEq", (memory,)),
@@ -154,7 +154,7 @@ def loaded(cluster: Cluster, *, by_class: bool) -> ClusterState:
 
 
 class Run(NamedTuple):
-    """Seconds, and how many pods were placed."""
+    """Seconds, and the number of pods placed."""
 
     plain: float
     devices: float

@@ -1,7 +1,7 @@
-"""A whole `decide` on a made-up backlog, against the limit kernel on the same nodes and pods in the same process.
+"""A whole `decide` on a made-up backlog, against the baseline kernel on the same nodes and pods in the same process.
 
-`python -m benchmarks.measure` is this. Each repetition loads the cluster anew: limit kernel, decide, limit kernel.
-Where the time goes inside is measured in one more repetition, for looking at the clock so often costs time itself.
+`python -m benchmarks.measure` runs it. Each repetition loads the cluster again: baseline kernel, decide, baseline
+kernel. The phases of `decide` are measured in one more repetition, because reading the clock so often costs time.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
-from benchmarks import limit
+from benchmarks import baseline
 from benchmarks.memory import bytes_per_running_pod
 from benchmarks.policies import policy_for
 from benchmarks.timing import Phases, clock, full_cycle, quiet
@@ -27,7 +27,7 @@ from fairway.scheduler.framework.order import Order
 from fairway.state.cluster import ClusterState
 
 LIMIT_PODS = 5_000
-"""How much of the backlog the limit kernel places each time; its cost per pod does not depend on it."""
+"""Part of the backlog that the baseline kernel places each time; its cost per pod does not depend on it."""
 
 MEMORY_PODS = 20_000
 
@@ -46,9 +46,9 @@ class Run:
         del backlog
         sample = workload.requests()[:LIMIT_PODS]
         with quiet():
-            self.limit_before = limit.rate(workload.idle(), sample)
+            self.limit_before = baseline.rate(workload.idle(), sample)
             self.cycle = self._decide(state, policy)
-            self.limit_after = limit.rate(workload.idle(), sample)
+            self.limit_after = baseline.rate(workload.idle(), sample)
 
     def _decide(self, state: ClusterState, policy: Policy) -> float:
         began = clock()
@@ -59,13 +59,13 @@ class Run:
 
     @property
     def ratio(self) -> float:
-        """Seconds per pod of ours over those of the limit kernel, before and after."""
+        """Seconds per pod of `decide` over those of the baseline kernel, run before and after it."""
         limit_seconds = (1 / self.limit_before + 1 / self.limit_after) / 2
         return self.cycle / max(self.placed, 1) / limit_seconds
 
 
 class MeteredRun(Run):
-    """One more repetition, with a clock in every place."""
+    """One more repetition, with a clock in every phase."""
 
     def _decide(self, state: ClusterState, policy: Policy) -> float:
         phases = Phases()
@@ -83,7 +83,7 @@ class MeteredRun(Run):
         return took
 
     def _name(self, marks: dict[str, float], turns: float) -> None:
-        """From the marks of `decide` to the phases: whose turn it is belongs to order, wherever it is asked."""
+        """The marks of `decide` as phases: choosing the next job counts as order, wherever it happens."""
         place = marks["allocate"] + marks["backfill"] - turns
         self.phases.seconds |= {
             "open session": marks["open"],
@@ -125,14 +125,14 @@ def run(size: Size, score: str, repeat: int) -> dict[str, Any]:
 
 
 class _Turns:
-    """Seconds on the wall: the clock of CPU time takes as long to read as a turn."""
+    """Wall-clock seconds: reading the CPU clock takes as long as one turn."""
 
     seconds = 0.0
 
 
 @contextmanager
 def _timed_order() -> Iterator[_Turns]:
-    """While open, allocate's `Order` tells how long it takes."""
+    """While open, the time of allocate's `Order` is measured."""
     turns = _Turns()
 
     class Timed(Order):

@@ -65,11 +65,11 @@ CASES: dict[str, tuple[dict[str, Any], bool]] = {
     "score, with basis": ({"score": _score, "basis": _basis}, False),
     "score_static, without basis": ({"score_static": _score_static}, False),
 }
-"""The hooks of an external plugin, and whether the limit is meant for it."""
+"""The hooks of an external plugin, and whether the target applies to it."""
 
 
 class _Cycles:
-    """The same cycle again and again, under a policy with or without an external plugin."""
+    """The same cycle repeated, under a policy with or without an external plugin."""
 
     def __init__(self, nodes: int, hooks: dict[str, Any] | None, *, fits: bool) -> None:
         external = [] if hooks is None else [type("External", (), {"name": _NAME, "__init__": _init, **hooks})]

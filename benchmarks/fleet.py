@@ -55,7 +55,7 @@ def cluster(index: int, dice: random.Random) -> api.ManagedCluster:
 
 
 def placement(index: int, dice: random.Random) -> api.Placement:
-    """Each namespace sees half of the sets; two in three placements ask for a region or an environment."""
+    """Each namespace sees half of the sets; two in three placements require a region or an environment."""
     asked = [{}, {"environment": f"environment-{dice.randrange(ENVIRONMENTS)}"}]
     asked.append({"region": f"region-{dice.randrange(REGIONS)}"})
     labels = asked[index % 3]
@@ -115,7 +115,7 @@ def limit(outcomes: tuple[Outcome, ...]) -> Callable[[], None]:
 
 
 def seconds(work: Callable[[], object], repeat: int = 5) -> float:
-    """Processor time of the best of a few runs: the one least disturbed by others."""
+    """CPU time of the best of a few runs: the one least disturbed by others."""
     best = float("inf")
     for _ in range(repeat):
         gc.collect()
@@ -146,7 +146,7 @@ def from_nothing(placements: int, clusters: int) -> FleetState:
 
 
 def settle(fleet: FleetState) -> None:
-    """Let Balance come to rest."""
+    """Repeat until Balance is stable."""
     for _ in range(50):
         plan = place(fleet, 0)
         if not plan.outcomes:
@@ -156,7 +156,7 @@ def settle(fleet: FleetState) -> None:
 
 
 def one_change(fleet: FleetState, title: str, resources: tuple[str, ...], share: int) -> None:
-    """One cluster reports other amounts; those who weigh them decide again."""
+    """One cluster reports other amounts; the placements that weigh them are decided again."""
     name = f"cluster-{len(fleet.clusters) // 2:05d}"
     ours = bare = float("inf")
     for step in range(10):

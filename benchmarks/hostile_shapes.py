@@ -21,7 +21,7 @@ _TWENTY = f"[{', '.join(map(str, range(20)))}]"
 
 
 def pod(name: str, cpu: str = "1", labels: dict[str, str] | None = None, **spec: Any) -> Manifest:
-    """A pod that waits, of the hostile namespace."""
+    """A pending pod of the hostile namespace."""
     container = {"name": "main", "image": "none", "resources": {"requests": {"cpu": cpu, "memory": "1Mi"}}}
     metadata = {"name": name, "namespace": NAMESPACE, "labels": labels or {}}
     metadata["creationTimestamp"] = "2026-01-01T00:00:00Z"
@@ -108,7 +108,7 @@ def _term(index: int, key: str = "zone", values: int = 1, **more: Any) -> Manife
 
 
 def pod_affinity(count: int) -> Iterator[Manifest]:
-    """Required affinity to pods that there are not, no two terms the same."""
+    """Required affinity to pods that do not exist, all terms different."""
     for index in range(count):
         terms = [_term(20 * index + number) for number in range(20)]
         yield pod(f"affinity-{index}", affinity={"podAffinity": {_REQUIRED: terms}})
@@ -133,7 +133,7 @@ def preferences(count: int) -> Iterator[Manifest]:
 
 
 def spread(count: int) -> Iterator[Manifest]:
-    """Hard spread over zones and nodes, no two selectors the same."""
+    """Hard spread over zones and nodes, all selectors different."""
     for index in range(count):
         rules = [
             {
@@ -148,7 +148,7 @@ def spread(count: int) -> Iterator[Manifest]:
 
 
 def node_affinity(count: int) -> Iterator[Manifest]:
-    """Node affinity of many terms with thousands of values, no two the same."""
+    """Node affinity of many terms with thousands of values, all different."""
     for index in range(count):
         terms = [
             {
@@ -179,7 +179,7 @@ def tolerations(count: int) -> Iterator[Manifest]:
 
 
 def ports(count: int) -> Iterator[Manifest]:
-    """Host ports, hundreds a pod, no two pods the same."""
+    """Hundreds of host ports per pod, all pods different."""
     for index in range(count):
         listed = [{"containerPort": 1 + number, "hostPort": 1 + index + 2 * number} for number in range(300)]
         made = pod(f"ports-{index}", "100")
@@ -188,19 +188,19 @@ def ports(count: int) -> Iterator[Manifest]:
 
 
 def requests(count: int) -> Iterator[Manifest]:
-    """Requests that fit, but for which the queue has too little, no two the same."""
+    """Requests that fit, but exceed what the queue has left, all different."""
     for index in range(count):
         yield pod(f"request-{index}", f"{500 + index}m")
 
 
 def too_large(count: int) -> Iterator[Manifest]:
-    """Requests that fit nowhere, no two the same."""
+    """Requests that fit nowhere, all different."""
     for index in range(count):
         yield pod(f"large-{index}", f"{1_000_000 + index}m")
 
 
 def gangs(count: int) -> Iterator[Manifest]:
-    """Gangs of pods no two of which are the same, too large for the cluster."""
+    """Gangs of different pods that are too large for the cluster."""
     for index in range(max(1, count // 50)):
         name = f"gang-{index}"
         yield {
@@ -235,7 +235,7 @@ KINDS: dict[str, tuple[Callable[[int], Iterator[Manifest]], int]] = {
     "too large": (too_large, 2_000),
     "gangs": (gangs, 2_000),
 }
-"""Each kind, with how many of its objects hurt."""
+"""Each kind, with the number of objects from which it hurts."""
 
 
 def objects(kind: str, count: int | None = None) -> list[ApiObject]:

@@ -28,7 +28,7 @@ ROWS = {
     "reading": "reading.reading",
     "hostile": "hostile.hostile",
 }
-"""What to call, by the name of the row."""
+"""Functions by name of the row."""
 
 
 def main() -> None:

@@ -10,12 +10,12 @@ import click
 
 from benchmarks.engine import run
 from benchmarks.workload import Size
-from fairway.cli import errors
+from fairway.cli import main as command_line
 from fairway.cli.output import F, console, output_option, print_structured, table
 from fairway.errors import InputError
 
 MOST = 1_000_000
-"""Of anything that a benchmark counts: more would measure the machine's memory."""
+"""Maximum of any size of a benchmark: more would measure the machine's memory."""
 
 
 def _count(name: str, default: int, help: str) -> Callable[[F], F]:
@@ -82,4 +82,4 @@ def _print_table(result: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(errors.run(engine, sys.argv[1:]))
+    sys.exit(command_line.run(engine, sys.argv[1:]))

@@ -1,4 +1,4 @@
-"""Pods as an API server returns them: about 6 KB of JSON each, most of it of no interest to a scheduler."""
+"""Pods as an API server returns them: about 6 KB of JSON each, most of it irrelevant to a scheduler."""
 
 from __future__ import annotations
 

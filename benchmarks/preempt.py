@@ -77,7 +77,7 @@ tiers:
 
 
 class Full:
-    """A cluster that is full (or nearly), and a gang that comes and goes."""
+    """A full (or nearly full) cluster, and a gang that is added and removed."""
 
     def __init__(self, nodes: int, case: Case) -> None:
         self._case = case

@@ -28,15 +28,15 @@ class Cost:
     name: str
     speed: Speed
     seconds: float
-    """Of processor time."""
+    """Seconds of CPU time."""
     bare: float
     """Events per second of the bare loop, on as many events."""
     wanted: float
-    """Seconds that it should take at most."""
+    """Target in seconds."""
 
     @property
     def ratio(self) -> float:
-        """How many events of the bare loop one event costs."""
+        """The cost of one event, in events of the bare loop."""
         return self.bare / (self.speed.events / self.seconds)
 
 
@@ -71,7 +71,7 @@ def _kth(chosen: Policy) -> Simulation:
 
 
 def _simulation(scenario: str, chosen: Policy) -> Simulation:
-    """Not watched: who looks at every plan pays for it."""
+    """Without an observer: looking at every plan has its own cost."""
     return Simulation(parse_scenario(scenario, Path("experiment.yaml")), chosen)
 
 

@@ -23,7 +23,7 @@ _REPEAT = 15
 
 
 class Steady:
-    """A cluster with some pods running, ready for cycles."""
+    """A cluster with some running pods, ready for cycles."""
 
     def __init__(self, workload: Workload, running: int, policy: Policy) -> None:
         self._policy = policy

@@ -1,7 +1,7 @@
 """Clocks and pairs: what all benchmarks of the engine share.
 
-Time is this process's own CPU time. `decide` and the limit kernel run on one core and wait for nothing, so on a quiet
-machine it is the time on the wall; on a busy one it is what the work cost, without what others did meanwhile.
+Time is this process's own CPU time. `decide` and the baseline kernel run on one core and wait for nothing, so on a
+quiet machine it equals wall-clock time; on a busy one it is the cost of the work, without that of other processes.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ clock = time.process_time
 
 
 Stopwatch = Callable[[], float]
-"""Does something and says how many seconds the part of it that counts took."""
+"""Runs something and returns the seconds of its measured part."""
 
 
 def seconds(action: Callable[[], object]) -> float:
-    """What one run takes; its result is dropped outside the measured time."""
+    """Duration of one run; its result is dropped outside the measured time."""
     began = clock()
     result = action()
     took = clock() - began
@@ -36,7 +36,7 @@ def seconds(action: Callable[[], object]) -> float:
 
 
 class Paired(NamedTuple):
-    """Medians; `ratio` is that of the ratios of neighbours, not the ratio of the other two."""
+    """Medians. `ratio` is the median of the ratios of neighbours, not the ratio of the other two."""
 
     ratio: float
     ours: float
@@ -44,7 +44,7 @@ class Paired(NamedTuple):
 
 
 def paired(ours: Stopwatch, theirs: Stopwatch, repeat: int) -> Paired:
-    """Take turns, theirs before and after each of ours."""
+    """Take turns: the reference before and after each measured run."""
     ratios, our_times, their_times = [], [], [theirs()]
     for _ in range(repeat):
         our_times.append(ours())
@@ -54,7 +54,7 @@ def paired(ours: Stopwatch, theirs: Stopwatch, repeat: int) -> Paired:
 
 
 def medians(actions: Sequence[Stopwatch], repeat: int) -> list[float]:
-    """What each of several takes; they take turns, so that what the machine does meanwhile hits all of them."""
+    """Durations of several functions, which take turns, so that disturbances hit all of them."""
     times: list[list[float]] = [[] for _ in actions]
     for _ in range(repeat):
         for action, found in zip(actions, times, strict=True):

@@ -26,7 +26,7 @@ _REPEAT = 15
 
 
 def waiting(workload: Workload, pods: int) -> ClusterState:
-    """The cluster with so many pods that ask for more than any node has."""
+    """The cluster with pods that request more than any node has."""
     state = ClusterState()
     state.upsert(workload.cluster())
     state.upsert(_too_large(pods))

@@ -22,7 +22,7 @@ QUEUE = "scheduling.volcano.sh/queue-name"
 
 @dataclass(frozen=True)
 class Size:
-    """`min_member` 0 means the whole gang; `namespaces` are so many in each queue."""
+    """`min_member` 0 means the whole gang; `namespaces` is the number per queue."""
 
     nodes: int = 10_000
     pods: int = 100_000
@@ -90,7 +90,7 @@ class Workload:
                 yield self._pod(name, member, namespace, queue, shape, created, index if node_of else None)
 
     def requests(self) -> NDArray[np.int64]:
-        """The same backlog as rows of (cpu, memory, gpu) for the limit kernel."""
+        """The same backlog as rows of (cpu, memory, gpu) for the baseline kernel."""
         table = np.array(self.shapes, dtype=np.int64)
         return np.repeat(table[self.shape_of_job], self.size.gang, axis=0)
 

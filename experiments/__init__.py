@@ -1,1 +1,1 @@
-"""Published results, measured again: `make experiments`. Data is read from the folder FAIRWAY_DATA."""
+"""Published results, reproduced: `make experiments`. Data are read from the folder FAIRWAY_DATA."""

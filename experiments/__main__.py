@@ -1,7 +1,7 @@
-"""`python -m experiments [e1] [e3] [e4] [starvation]`: measure results again, beside the published ones.
+"""`python -m experiments [e1] [e3] [e4] [starvation]`: reproduce published results.
 
-Each experiment prints what it measured, then what it expects and whether that is so. The command exits with status 1 if
-an expectation is not met, with 2 if the data is not there.
+Each experiment prints its measurements, then its expectations and whether they are met. The exit status is 1 if an
+expectation is not met, and 2 if the data are missing.
 """
 
 from __future__ import annotations
@@ -234,7 +234,7 @@ def _known(parser: argparse.ArgumentParser, what: str, names: Sequence[str], kno
 
 
 def run(names: Sequence[str], options: Options) -> int:
-    """1 if an expectation is not met; all experiments are run whatever becomes of the first."""
+    """The exit status: 1 if an expectation is not met. All experiments run in any case."""
     met = True
     for name in names:
         found = EXPERIMENTS[name](options)

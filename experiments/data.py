@@ -1,4 +1,4 @@
-"""Where the published data is. It is large or not ours, so it is never part of the repository."""
+"""The location of the published data, which are large or not ours, and so not part of the repository."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ DEFAULT = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
 def data_file(*parts: str) -> Path:
-    """A file of the data folder; InputError says how to name the folder."""
+    """A file of the data folder; InputError explains how to set the folder."""
     folder = Path(os.environ.get("FAIRWAY_DATA") or DEFAULT)
     path = folder.joinpath(*parts)
     if not path.exists():

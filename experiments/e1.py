@@ -35,7 +35,7 @@ Scheduler = Callable[[Iterable[Job], int], list[Start]]
 
 @dataclass(frozen=True, slots=True)
 class BatsimResult:
-    """How much of the published schedule was met."""
+    """How closely the published schedule was matched."""
 
     jobs: int
     same_start: int
@@ -50,9 +50,9 @@ class KthResult:
     jobs: int
     slowdown: float
     heads: int
-    """Jobs that were promised a start."""
+    """Jobs with a planned start."""
     missed: int
-    """Of these, those that started later than first promised."""
+    """Those of them that started later than first planned."""
 
 
 def off(slowdown: float) -> float:
@@ -133,7 +133,7 @@ def _slowdown(start: Start) -> int:
 
 
 def _jobs(trace: Iterable[TraceJob]) -> list[Job]:
-    """A job without an estimate is taken to know its run time."""
+    """A job without an estimate is assumed to state its true run time."""
     return [
         Job(int(job.name.removeprefix("job-")), job.submit, job.tasks, job.limit or job.run, job.duration)
         for job in trace

@@ -1,7 +1,7 @@
 """E3: GPU packing by the engine. Five workloads, four policies, ten seeds, against the published means.
 
 Every run is made twice: by `decide` and by a reference in plain numpy. They must agree pod by pod and GPU by GPU; only
-where dice are thrown they throw different ones.
+random choices differ.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ PACKERS: dict[str, MakePacker] = {
     "Random": lambda _, __, dice: Random(dice),
 }
 DRAWN = "Random"
-"""The policy whose choices are thrown with dice."""
+"""The policy with random choices."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """GPU allocation in percent when 100 % and 130 % of the capacity had been asked for."""
+    """GPU allocation in percent when 100 % and 130 % of the capacity had been requested."""
 
     engine: list[float]
     reference: list[float]
@@ -57,7 +57,7 @@ class Run:
     alike: int
     """Pods that both put on the same node and the same GPUs, or nowhere."""
     seconds: float
-    """Of the engine's processor time."""
+    """CPU time of the engine."""
 
 
 @dataclass(frozen=True, slots=True)

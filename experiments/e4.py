@@ -1,7 +1,7 @@
-"""E4: tenants over time. Three busy days of the Philly trace on fewer GPUs than are asked for, two ways.
+"""E4: tenants over time. Three busy days of the Philly trace on fewer GPUs than requested, two ways.
 
-First come first served puts all jobs in one line, whoever they are from; fair share gives each tenant (a virtual
-cluster) its own line and serves the one that holds least. Both skip a gang that does not fit now. The metrics count
+First come, first served puts the jobs of all tenants in one queue; fair share gives each tenant (a virtual cluster) its
+own queue and serves the one with the least allocated. Both skip a gang that does not fit now. The metrics count
 tenants by the trace's own names in both.
 """
 

@@ -30,14 +30,14 @@ def policy(text: str, name: str) -> Policy:
 
 
 class Watched:
-    """A run of which every start, and where it was, is known."""
+    """A run, with the start and place of every job."""
 
     def __init__(self, scenario: str, chosen: Policy) -> None:
         self.simulation = Simulation(parse_scenario(scenario, Path("experiment.yaml")), chosen)
         self.starts: list[Start] = []
         self.simulation.scheduler.listeners.append(self)
         self._promises: dict[str, Micros] = {}
-        """By job: the first start that it was promised."""
+        """By job: its first planned start."""
         self.result: RunResult = self.simulation.run()
 
     def applied(self, events: Sequence[Event]) -> None: ...
@@ -94,7 +94,7 @@ def batsim_run(text: str = EASY) -> Watched:
 
 
 def kth_run(processors: int, text: str = EASY, first: int = 0, namespaces: str = ", namespace: all") -> Watched:
-    """The machine is one pool: a node with all processors, a job one pod that asks for as many as it needs."""
+    """The machine is one pool: a node with all processors; a job is one pod that requests as many as it needs."""
     file = data_file("swf", "KTH-SP2-1996-2.1-cln.swf.gz")
     some = f", first: {first}" if first else ""
     trace = f"{{format: swf, file: {file}, onePod: true{namespaces}{some}}}"

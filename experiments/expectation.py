@@ -1,4 +1,4 @@
-"""What an experiment expects. It states each expectation with what it found; one that is not met fails the command."""
+"""An expectation of an experiment, with the measured value. One that is not met fails the command."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""GPU packing as the fragmentation study (USENIX ATC 2023) did it: pods come one by one, each is placed or dropped.
+"""GPU packing as the fragmentation study (USENIX ATC 2023) did it: pods arrive one by one and are placed or dropped.
 
 A reference in plain numpy, independent of the engine. Nodes are in the run's random order, so that the first
-of the best is the one that ties fall to. A score of a node depends on that node only; FGD's, which is dear,
-is kept per kind of pod and computed again only for nodes that were touched since.
+of the best is the one that ties fall to. The score of a node depends on that node only; the expensive one
+of FGD is cached per kind of pod and computed again only for nodes that have changed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MIB = 1 << 20
 
 
 class Fleet:
-    """What is left on every node."""
+    """Free capacity of every node."""
 
     def __init__(self, nodes: Sequence[TraceNode], order: Sequence[int]) -> None:
         chosen = [nodes[index] for index in order]
@@ -80,7 +80,7 @@ class Packer:
         return [int(fits[left[fits].argmin()])]
 
     def placed(self, fleet: Fleet, node: int) -> None:
-        """Told of each node that changed."""
+        """Called for each node that has changed."""
 
 
 Place = tuple[int, tuple[int, ...]]
@@ -119,7 +119,7 @@ def pack(fleet: Fleet, pods: Sequence[OpenbPod], packer: Packer) -> list[Place |
 def allocation(
     pods: Sequence[OpenbPod], places: Sequence[Place | None], capacity: int, marks: Sequence[int] = (100, 130)
 ) -> list[float]:
-    """GPU allocation in percent, when so many percent of the capacity had been asked for (or all that ever was)."""
+    """GPU allocation in percent, when so many percent of the capacity had been requested (or all requests)."""
     found: list[float] = []
     asked = held = 0
     for pod, place in zip(pods, places, strict=True):

@@ -73,7 +73,7 @@ def known_run_times(seeds: int = 3) -> tuple[float, float]:
 
 
 def picture(reports: Sequence[RunReport]) -> str:
-    """What each queue held over time, one panel for each policy, on one scale of time."""
+    """Allocations of each queue over time, one panel per policy, on one time scale."""
     end = max(report.charts.times[-1] for report in reports)
     height, gap = 190, 34
     parts = []

@@ -1,1 +1,1 @@
-"""Programs for those who work on Fairway itself."""
+"""Programs for people who work on Fairway itself."""

@@ -1,9 +1,9 @@
-"""`make audit`: licences and known vulnerabilities of what is shipped, and a bill of materials in dist/.
+"""`make audit`: licences and known vulnerabilities of shipped packages, and a bill of materials in dist/.
 
 Licences are compared with locks/audit.toml. Vulnerabilities come from PyPI (the field that pip-audit reads as well) or,
 offline, from an export of OSV (`--database PyPI.zip`, from osv-vulnerabilities.storage.googleapis.com/PyPI/all.zip).
-A service that does not know a vulnerable old package has no data: then nothing counts as checked. npm packages are
-looked up by `npm audit`. Whatever could not be checked is said; with `--strict` it fails the audit.
+A service that reports nothing for a known vulnerable package has no data, and then nothing counts as checked. npm
+packages are checked by `npm audit`. What could not be checked is reported; with `--strict` it fails the audit.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ RULES = ROOT / "locks" / "audit.toml"
 PRODUCTION = ROOT / "locks" / "production.lock"
 INDEX = "https://pypi.org/pypi"
 KNOWN = ("pycrypto", "2.6.1")
-"""A release with known vulnerabilities that will never be fixed: a source that has none for it has no data."""
+"""A release with known vulnerabilities: a source that reports none for it has no data."""
 TIMEOUT = 20.0
 
 Lookup = Callable[[str, str], list[str] | None]
-"""The identifiers of the vulnerabilities of a release; None where nothing is known about it."""
+"""The vulnerability identifiers of a release; None if the source has no data."""
 
 
 # -- licences ------------------------------------------------------------------------------------------------------
 
 
 def is_allowed(expression: str, allowed: set[str]) -> bool:
-    """Whether one of the alternatives (OR) has allowed licences only (AND)."""
+    """Whether one alternative (OR) consists of allowed licences only (AND)."""
     alternatives = expression.replace("(", " ").replace(")", " ").split(" OR ")
     return any(all(part.strip() in allowed for part in one.split(" AND ")) for one in alternatives)
 
@@ -59,7 +59,7 @@ def refused_licences(packages: list[LockedPackage], allowed: set[str]) -> list[s
 
 
 def from_index(name: str, version: str) -> list[str] | None:
-    """What PyPI says of a release; of the latest one also where an index answers by name only."""
+    """The vulnerabilities that PyPI lists for a release; an index that answers by name only has those of the latest."""
     for path in (f"{name}/{version}", name):
         try:
             with urllib.request.urlopen(f"{INDEX}/{path}/json", timeout=TIMEOUT) as answer:
@@ -72,7 +72,7 @@ def from_index(name: str, version: str) -> list[str] | None:
 
 
 def from_database(path: Path) -> Lookup:
-    """What an export of OSV says: a zip file with a JSON document for each vulnerability."""
+    """The vulnerabilities in an export of OSV: a zip file with one JSON document each."""
     affected: dict[str, list[tuple[str, dict[str, Any]]]] = {}
     with zipfile.ZipFile(path) as archive:
         for member in archive.namelist():
@@ -112,7 +112,7 @@ def _in_range(part: dict[str, Any], version: Version) -> bool:
 
 
 def vulnerabilities(packages: list[LockedPackage], lookup: Lookup) -> tuple[list[str], list[str]]:
-    """(what is known to be vulnerable, what could not be checked)"""
+    """(vulnerable packages, packages that could not be checked)"""
     if not lookup(*KNOWN):
         return [], [f"{len(packages)} Python packages: not checked: no data (the source knows nothing of {KNOWN[0]})"]
     vulnerable, unchecked = [], []
@@ -126,7 +126,7 @@ def vulnerabilities(packages: list[LockedPackage], lookup: Lookup) -> tuple[list
 
 
 def npm_vulnerabilities() -> tuple[list[str], list[str]]:
-    """What `npm audit` says of the packages that are built into the page."""
+    """The findings of `npm audit` for the packages built into the page."""
     unchecked = ["packages of the page: not checked: no data (npm audit gave no answer)"]
     npm = shutil.which("npm")
     if npm is None:

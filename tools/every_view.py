@@ -1,7 +1,7 @@
-"""Takes every view of the page in both themes and two widths, full and empty, to be looked at:
+"""Take screenshots of every view of the page, in both themes and two widths, full and empty, for review:
 `PYTHONPATH=tests python -m tools.every_view FOLDER [busy] [demo] [hub] [empty]`.
 
-A picture has a wide and a narrow page side by side, each as long as what it shows. Needs what `tools.screenshots` does.
+Each picture has a wide and a narrow page side by side, in full length. Needs the same as `tools.screenshots`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 WIDE, NARROW = 1280, 400
 LONGEST = 2600
-"""Pixels of a picture; what is below is like what is above."""
+"""Maximum height of a picture in pixels; the rest looks the same."""
 THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 VIEWS = ("jobs", "queues", "nodes", "devices", "evictions", "history", "scheduler", "what-if", "fleet")
 BUSY = (*VIEWS[:-1], "jobs?group=reason", "jobs/team-red/pretrain", "jobs/team-blue/held", "queues?queue=batch",

@@ -1,9 +1,9 @@
 """`python tools/install.py VENV LOCK...`: make an environment, install exactly the packages of these lock files there,
-and then this folder, editable. What it does is shown as it goes on.
+and then this folder, editable. Progress is shown.
 
 Only the standard library is used: this runs before anything is installed. A lock file names every package with its
-hashes, so nothing is resolved (`--no-deps`). `--no-compile` leaves out compiling modules that may never be imported:
-modules are then compiled when they are imported.
+hashes, so nothing is resolved (`--no-deps`). `--no-compile` avoids compiling modules that may never be imported;
+they are compiled on first import.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _COLLECTING = re.compile(r"(?:Collecting|Requirement already satisfied:) ([A-Za-
 
 
 class Progress:
-    """One line that is written over on a terminal; elsewhere a line for each change."""
+    """A status line that is overwritten on a terminal; elsewhere one line per change."""
 
     def __init__(self) -> None:
         self._began = time.monotonic()
@@ -76,7 +76,7 @@ def install(venv: Path, locks: list[Path], progress: Progress, *options: str) ->
 
 
 def _run(command: list[str], follow: object = None) -> None:
-    """Run a command; where it fails, print what it printed and exit with its status."""
+    """Run a command; if it fails, print its output and exit with its status."""
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
     assert process.stdout is not None
     lines = []

@@ -1,4 +1,4 @@
-"""The packages that are shipped: Python packages of a lock file, and npm packages that are built into the page."""
+"""The shipped packages: Python packages of a lock file, and npm packages built into the page."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CLASSIFIED = {
 
 @dataclass(frozen=True)
 class LockedPackage:
-    """A package with the files that its lock accepts, each by its hash."""
+    """A package, with the hashes of the files that its lock accepts."""
 
     ecosystem: str
     """`pypi` or `npm`, as in a package URL."""
@@ -49,7 +49,7 @@ def pinned(lock: Path) -> dict[str, tuple[str, tuple[str, ...]]]:
 
 
 def python_packages(lock: Path, licences: dict[str, str]) -> list[LockedPackage]:
-    """The packages of a lock; what their metadata says is read from the environment, which has the same versions."""
+    """The packages of a lock; their metadata come from the environment, which has the same versions."""
     found = pinned(lock)
     packages = []
     for name, (version, digests) in sorted(found.items()):
@@ -82,7 +82,7 @@ def _words(fields: importlib.metadata.PackageMetadata) -> str:
 
 
 def page_packages(lock: Path = ROOT / "frontend" / "package-lock.json") -> list[LockedPackage]:
-    """The npm packages whose code is part of the built page: all that are not for development."""
+    """The npm packages that are part of the built page: all except those for development."""
     packages = json.loads(lock.read_text())["packages"]
     return [
         LockedPackage(

@@ -1,4 +1,4 @@
-"""Runs tests again and again in fresh processes that start quickly: what no mutant touches is imported once.
+"""Run tests repeatedly in fresh processes that start quickly: modules that no mutant touches are imported once.
 
 Reads a list of tests as JSON from each line of its input, forks, runs them in the child until one fails, and answers
 with pytest's status (-1 if they took longer than allowed) and the test that failed. `tools.mutants` starts one in each
@@ -22,7 +22,7 @@ import yaml
 from hypothesis import Phase, settings
 
 LIMIT = 120
-"""Seconds for the tests of one mutant; one that hangs counts as noticed."""
+"""Seconds for the tests of one mutant; a mutant that hangs counts as noticed."""
 
 OPTIONS = (
     *("-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:cov"),
@@ -30,7 +30,7 @@ OPTIONS = (
 )
 
 NOT_TOUCHED = (hypothesis.strategies, msgspec, numpy, rich.console, yaml)
-"""What the children find imported."""
+"""Modules imported before forking."""
 
 
 class FirstFailure:

@@ -4,9 +4,9 @@
 
 1. One run of the test suite under coverage tells which tests reach which line (kept in `.mutants/`, made again when
    a source or a test changed).
-2. A sample of mutants is drawn, evenly over the packages: a comparison turned round, a constant moved by one, a
+2. A sample of mutants is drawn, evenly over the packages: a comparison reversed, a constant off by one, a
    condition negated, `and` for `or`, a sum for a difference, a statement left out.
-3. Each is written to a copy of the tree, and tests that reach its line are run there, of as many files as there are
+3. Each is written to a copy of the tree, and tests that reach its line are run there, from as many files as possible
    and the quickest first, until one fails. A mutant that no test notices *survives*: either a test is missing, or the
    code is not needed.
 
@@ -38,7 +38,7 @@ SOURCE = ROOT / "src" / "fairway"
 KEPT = ROOT / ".mutants"
 PACKAGES = ("resources", "state", "scheduler", "devices", "fleet")
 MAX_TESTS = 150
-"""Tests run for one mutant, of those that reach its line: the quickest of each file, then the next of each."""
+"""Maximum number of tests run for one mutant: the quickest of each file, then the next of each."""
 
 _COMPARE: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE,
@@ -70,7 +70,7 @@ class Mutant:
     text: str
     """The whole module, mutated."""
     shown: str
-    """The lines that differ, as they became."""
+    """The changed lines, after the change."""
 
     @property
     def where(self) -> str:
@@ -78,7 +78,7 @@ class Mutant:
 
 
 def _mutate(node: ast.AST, variant: int) -> str:
-    """Change a node in place; "" where there is nothing to change, or not in this variant."""
+    """Change a node in place; "" if there is nothing to change in this variant."""
     match node:
         case ast.Compare(ops=[op]) if variant == 0 and type(op) in _COMPARE:
             node.ops = [_COMPARE[type(op)]()]
@@ -146,7 +146,7 @@ class Reach:
 
 
 def reach(jobs: int, tests_in: list[str]) -> Reach:
-    """Read what is kept, or run the whole suite once."""
+    """Read the cache, or run the whole suite once."""
     kept = KEPT / "reach.json"
     fingerprint = _fingerprint() + " ".join(tests_in)
     if kept.exists():
@@ -214,7 +214,7 @@ def _durations(path: Path) -> dict[str, float]:
 
 
 def sample(count: int, seed: int, only: str, found: Reach) -> list[Mutant]:
-    """As many from each package, of lines that a test reaches, at most one of a line."""
+    """Equally many from each package, from lines that a test reaches, at most one per line."""
     dice = random.Random(seed)
     packages = [name for name in PACKAGES if not only or name == only]
     chosen: list[Mutant] = []
@@ -267,7 +267,7 @@ def _environment(tree: Path) -> dict[str, str]:
 
 
 class Workplace:
-    """A copy of the tree in which one mutant at a time lives, and a process that runs tests there."""
+    """A copy of the tree with one mutant at a time, and a process that runs tests there."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -286,7 +286,7 @@ class Workplace:
         )
 
     def notices(self, mutant: Mutant, tests: list[str]) -> tuple[bool, str]:
-        """Whether some test does, and which; "" where it cannot even be loaded, or hangs."""
+        """Whether a test notices it, and which one; "" if the mutant cannot even be loaded, or hangs."""
         path = self._folder / mutant.where
         original = path.read_text()
         _put(path, mutant.text)
@@ -337,7 +337,7 @@ def main() -> int:
 
 
 def judge_all(mutants: list[Mutant], found: Reach, known: set[str], jobs: int) -> tuple[list[Mutant], list[str]]:
-    """The mutants that survive; and tests that noticed one but fail without it too."""
+    """Surviving mutants, and tests that failed but also fail without the mutant."""
     survivors: list[Mutant] = []
     noticing: set[str] = set()
     with tempfile.TemporaryDirectory() as folder:

@@ -1,6 +1,6 @@
 """`python -m tools.openapi`: frontend/openapi.json, from the table of operations and the models of the views.
 
-Examples are answers of the demo at a fixed moment: they are the same on every machine.
+Examples are responses of the demo at a fixed time: they are the same on every machine.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from fairway.web.worker import WhatIfWorker
 
 FILE = Path(__file__).resolve().parents[1] / "frontend" / "openapi.json"
 MINUTES = 25
-"""After the beginning of the demo: the big job waits, and has its reservation."""
+"""Time into the demo: the big job is pending and has its reservation."""
 
 
 def demo_shown() -> ShownCluster:
@@ -41,7 +41,7 @@ def demo_shown() -> ShownCluster:
 
 
 def demo_with(policy: Policy, minutes: int = MINUTES) -> ShownCluster:
-    """The demo in memory, watched from its beginning."""
+    """The demo in memory, watched from its start."""
     store = Store(":memory:")
     world = demo_world()
     create(store, world, policy)

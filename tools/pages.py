@@ -1,8 +1,8 @@
 """`python -m tools.pages`: write what documented commands print into README.md and docs/, as they print it now, the
 table of hooks into docs/plugins.md and the sandbox's screen into docs/sandbox.md.
 
-Commands are those that `tests/docs` runs. Where a page cuts an output with `...`, as many lines are kept as it has.
-Read the difference before it is committed: a page that changes tells what a user will see.
+The commands are those that `tests/docs` runs. If a page cuts an output with `...`, it keeps as many lines as before.
+Read the difference before you commit it: it shows what users will see.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PLUGINS = ROOT / "docs" / "plugins.md"
 SANDBOX = ROOT / "docs" / "sandbox.md"
 SCREEN_BEGIN, SCREEN_END = "<!-- screen: written by `make docs` -->", "<!-- end of screen -->"
 SCREEN_AT = 25
-"""Minutes of the demo."""
+"""Minutes into the demo."""
 BEGIN, END = "<!-- hooks: written by `make docs` -->", "<!-- end of hooks -->"
 
 
@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def _prepare(folder: Path, page: Path) -> None:
-    """What the commands of a page find: the files that it shows, and the examples."""
+    """A folder for the commands of a page, with the files that it shows and the examples."""
     (folder / "examples").symlink_to(ROOT / "examples")
     for block in blocks(page):
         if block.file:
@@ -55,12 +55,12 @@ def _prepare(folder: Path, page: Path) -> None:
 
 
 def with_hooks(page: str) -> str:
-    """The page of plugins with the table of hooks as it is now."""
+    """The page of plugins with the current table of hooks."""
     return _with(page, BEGIN, hooks_table(), END)
 
 
 def with_screen(page: str) -> str:
-    """The page of the sandbox with its screen as it is now."""
+    """The page of the sandbox with its current screen."""
     from support.screens import demo_screen
 
     return _with(page, SCREEN_BEGIN, [f"    {line}".rstrip() for line in demo_screen(SCREEN_AT)], SCREEN_END)
@@ -72,7 +72,7 @@ def _with(page: str, begin: str, lines: Iterable[str], end: str) -> str:
 
 
 def _refresh(lines: list[str], command: Documented, folder: str) -> None:
-    """Replace the lines below the command's own; from the last command up, so that line numbers stay true."""
+    """Replace the output of each command, from the last one up, so that line numbers stay valid."""
     shown = command.prints or ()
     printed = _run(command, folder)
     if shown[-1] == CUT:

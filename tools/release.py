@@ -31,7 +31,7 @@ def sections(changelog: str) -> dict[str, str]:
 
 
 def notes(changelog: str, released: str) -> str:
-    """The release notes of a version. Raises ValueError where CHANGELOG.md has none."""
+    """The release notes of a version. Raises ValueError if CHANGELOG.md has none."""
     for heading, text in sections(changelog).items():
         found = _RELEASED.fullmatch(heading)
         if found and found[1] == released:
@@ -42,7 +42,7 @@ def notes(changelog: str, released: str) -> str:
 
 
 def check(tag: str, root: Path = ROOT) -> str:
-    """The release notes of a tag. Raises ValueError where the tag, the version and CHANGELOG.md do not agree."""
+    """The release notes of a tag. Raises ValueError if the tag, the version and CHANGELOG.md do not agree."""
     if tag != f"v{version(root)}":
         raise ValueError(f"the tag is {tag!r}, but the version is {version(root)}: expected the tag v{version(root)}")
     return notes((root / "CHANGELOG.md").read_text(), version(root))

@@ -1,4 +1,4 @@
-"""A software bill of materials in CycloneDX 1.6: what is shipped, with hashes, licences and what needs what.
+"""A software bill of materials in CycloneDX 1.6: the shipped packages, with hashes, licences and dependencies.
 
 The same locks give the same bytes: there is no timestamp, and the serial number is derived from the content.
 """

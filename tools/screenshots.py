@@ -1,8 +1,8 @@
-"""Takes the pictures of the page in `docs/images`, from the sandbox's demo and from a busier one: `make screenshots`,
+"""Take the pictures of the page in `docs/images`, from the sandbox's demo and from a busier one: `make screenshots`,
 or `PYTHONPATH=tests python -m tools.screenshots [FOLDER]`.
 
-Needs the built page, Playwright and the machine's Chromium. The sandboxes stand still, so pictures taken twice show
-nearly the same.
+Needs the built page, Playwright and the machine's Chromium. The sandboxes are paused, so repeated pictures are nearly
+identical.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What a live scheduler sees: many small cycles, many tenants, many shapes, jobs that wait for days."""
+"""The load of a live scheduler: many small cycles, many tenants, many shapes, jobs that are pending for days."""

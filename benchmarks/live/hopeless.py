@@ -1,4 +1,4 @@
-"""What jobs cost that cannot run: pods that fit nowhere, jobs that wait for more, pods whose claims are not bound."""
+"""The cost of jobs that cannot run: pods that fit nowhere, jobs that lack pods, pods whose claims are not bound."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def every_action() -> None:
 
 
 def distinct(actions: str = "enqueue, allocate, backfill") -> None:
-    """One new pod among n pods that fit nowhere, no two of one request."""
+    """One new pod among n pods that fit nowhere, all with different requests."""
     policy = policy_for("binpack", actions)
 
     def scene(waiting: int) -> Scene:
@@ -57,7 +57,7 @@ def elastic() -> None:
 
 
 def claims() -> None:
-    """One event of a claim with n waiting pods that use claims of their own, none of which can be bound yet."""
+    """One event of a claim, with n pending pods that use claims of their own, none of which can be bound yet."""
 
     def claim(name: str) -> PersistentVolumeClaim:
         spec = PersistentVolumeClaimSpec(storage_class_name="fast", access_modes=("ReadWriteOnce",))

@@ -29,12 +29,12 @@ PODS = 400
 INTERVAL, BETWEEN_PODS = 0.05, 0.02
 REASONS, REST = 1.0, 4
 CHURN = 10
-"""Objects of the hostile namespace that are replaced in each cycle, where it never rests."""
+"""Objects of the hostile namespace that are replaced in each cycle of the restless variant."""
 MOST = 2.0
 
 
 def cluster() -> Iterator[ApiObject]:
-    """Nodes, some of which have devices that all differ in an attribute, and pods of twenty teams that run."""
+    """Nodes, some of them with devices that all differ in an attribute, and running pods of twenty teams."""
     yield from (node(index, zone=f"zone-{index % 5}") for index in range(NODES))
     slices = []
     for index in range(WITH_DEVICES):

@@ -1,4 +1,4 @@
-"""What it costs to read all reasons of 100,000 pods that wait."""
+"""The cost of reading all reasons of 100,000 pending pods."""
 
 from __future__ import annotations
 

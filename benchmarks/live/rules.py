@@ -1,4 +1,4 @@
-"""What rules cost as the cluster grows: planned starts, reservations, host ports and hard spread."""
+"""The cost of rules as the cluster grows: planned starts, reservations, host ports and hard spread."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _nodes(count: int) -> Iterator[ApiObject]:
 
 
 def easy() -> None:
-    """One new pod with easy backfilling and n pods that run; one gang-sized pod waits for a planned start."""
+    """One new pod with easy backfilling and n running pods; one gang-sized pod has a planned start."""
 
     def scene(running: int) -> Scene:
         nodes = running // 2

@@ -1,4 +1,4 @@
-"""Clusters for benchmarks of live cycles: nodes, queues, tenants, and pods that run, wait or arrive."""
+"""Clusters for benchmarks of live cycles: nodes, queues, tenants, and running, pending or arriving pods."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def queue(name: str, parent: str = "") -> Queue:
 
 
 def pod(name: str, cpu: str = "1", *, queue: str = "", group: str = "", on: str = "", **more: Any) -> Pod:
-    """A pod that waits, or runs `on` a node; `more` are fields of its metadata, spec or container."""
+    """A pending pod, or one running `on` a node; `more` are fields of its metadata, spec or container."""
     meta = {key: more.pop(key) for key in ("labels", "namespace", "creation_timestamp", "uid") if key in more}
     annotations = {**({QUEUE: queue} if queue else {}), **({GROUP: group} if group else {}), **more.pop("notes", {})}
     ports, memory = more.pop("ports", ()), more.pop("memory", "1Gi")
@@ -53,7 +53,7 @@ def pod(name: str, cpu: str = "1", *, queue: str = "", group: str = "", on: str 
 
 
 def group(name: str, minimum: int) -> PodGroup:
-    """A group that runs, as its status says."""
+    """A group with the status Running."""
     meta = ObjectMeta(name=name, namespace="team", creation_timestamp=START)
     return PodGroup(metadata=meta, spec=PodGroupSpec(min_member=minimum), status=PodGroupStatus(phase="Running"))
 
@@ -65,7 +65,7 @@ def bound(pod: Pod, name: str) -> Pod:
 
 @dataclass
 class Scene:
-    """A state, the policy it is decided by, and an event that comes and goes."""
+    """A state, its policy, and an event that is applied and reverted."""
 
     objects: Iterable[ApiObject]
     event: ApiObject | None = None
@@ -80,7 +80,7 @@ class Scene:
             self.cycle()
 
     def cycle(self) -> float:
-        """Processor seconds of the event and the cycle it starts; then, unmeasured, the event is taken back."""
+        """CPU seconds of the event and its cycle; then, unmeasured, the event is reverted."""
         took = seconds(self._run)
         if self.event is not None:
             self.state.apply(Deleted(self.event))
@@ -97,7 +97,7 @@ class Scene:
 
 
 def report(text: str, figure: float, wanted: float, *, at_least: bool = False) -> None:
-    """One line: what was measured, the figure, what is wanted and whether that was missed."""
+    """One line: the measurement, its value, the target, and whether it was missed."""
     missed = figure < wanted if at_least else figure > wanted
     bound = "at least" if at_least else "at most"
     print(f"  {text}: {figure:,.4g} ({bound} {wanted:,g}){'  MISSED' if missed else ''}", flush=True)

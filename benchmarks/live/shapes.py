@@ -1,4 +1,4 @@
-"""What distinct requests cost: every pod of a backlog has a request of its own."""
+"""The cost of distinct requests: every pod of a backlog has a different one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import resource
 
 import numpy as np
 
-from benchmarks import limit
+from benchmarks import baseline
 from benchmarks.live.scene import Scene, node, pod, report
 from benchmarks.policies import policy_for
 from benchmarks.timing import clock, quiet
@@ -14,7 +14,7 @@ from fairway.scheduler.decide import decide
 
 NODES, PODS = 10_000, 20_000
 MEGABYTES = 256 + 64
-"""The setting's default, and what deciding needs besides."""
+"""The default of the setting, plus what deciding needs besides."""
 
 
 def distinct_requests() -> None:
@@ -33,11 +33,11 @@ def _measure(title: str, sizes: list[int], count: int) -> None:
     idle = np.array([[1000 * size for size in sizes], [4 * size << 30 for size in sizes], [250] * len(sizes)])
     before = _peak()
     with quiet():
-        theirs = 1 / limit.rate(idle, requests)
+        theirs = 1 / baseline.rate(idle, requests)
         began = clock()
         plan = decide(scene.state, scene.policy, 0)
         ours = (clock() - began) / plan.placed
-        theirs = (theirs + 1 / limit.rate(idle, requests)) / 2
+        theirs = (theirs + 1 / baseline.rate(idle, requests)) / 2
     assert plan.placed == count
     report(f"{title}, {ours * 1e6:.0f} us a pod against the baseline kernel", ours / theirs, 2.5)
     report(f"{title}, MB more at the peak of the cycle", _peak() - before, MEGABYTES)

@@ -1,4 +1,4 @@
-"""What tenants cost that do nothing: the same cycles with many queues and namespaces, and with one."""
+"""The cost of idle tenants: the same cycles with many queues and namespaces, and with one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NODES, RUNNING = 5_000, 20_000
 
 
 def cluster(queues: int, namespaces: int) -> Iterator[ApiObject]:
-    """5,000 nodes with 20,000 pods that run, spread over the tenants."""
+    """5,000 nodes with 20,000 running pods, spread over the tenants."""
     yield from (node(index) for index in range(NODES))
     yield from (queue(f"queue-{index:04}") for index in range(queues))
     for index in range(RUNNING):

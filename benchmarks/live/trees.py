@@ -1,4 +1,4 @@
-"""What trees of queues cost: one new pod with queues in a binary tree, in long chains, and flat."""
+"""The cost of queue trees: one new pod with queues in a binary tree, in long chains, and flat."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def flat(count: int) -> Iterator[ApiObject]:
 
 
 def binary(count: int) -> Iterator[ApiObject]:
-    """Queue i is below queue i // 2."""
+    """Queue i is a child of queue i // 2."""
     return (queue(f"q{index:04}", f"q{(index - 1) // 2:04}" if index else "") for index in range(count))
 
 

@@ -31,7 +31,7 @@ _PODS = {"cpu": "500m", "memory": "512Mi"}
 
 
 class BenchCluster:
-    """See the module."""
+    """Objects on the server, written through etcd."""
 
     def __init__(self, plane: ControlPlane) -> None:
         self.plane = plane
@@ -112,7 +112,7 @@ class BenchCluster:
         await self.copies(f"/apis/{api}/namespaces/{NAMESPACE}/podgroups", body, names, changed)
 
     async def empty(self, programs_of: Sequence[str] = (NAMESPACE,)) -> None:
-        """Take everything out but nodes, namespaces and queues."""
+        """Delete everything except nodes, namespaces and queues."""
         for prefix in sorted(self._prefixes):
             await self._without(prefix)
         for namespace in programs_of:
@@ -120,11 +120,11 @@ class BenchCluster:
         await self.until("/api/v1/pods", 0)
 
     def also_empties(self, prefix: str) -> None:
-        """Where etcd has objects that the programs themselves make."""
+        """Etcd prefixes of objects that the programs themselves create."""
         self._prefixes.add(prefix)
 
     async def until(self, path: str, number: int) -> None:
-        """The server has seen what etcd has: so many objects."""
+        """Wait until the server sees this many objects."""
         while True:
             listed = json.loads(await self.client.request("GET", path, query={"limit": "1"}))
             if len(listed["items"]) + listed["metadata"].get("remainingItemCount", 0) == number:
@@ -168,7 +168,7 @@ class BenchCluster:
             self.plane.etcd("/v3/kv/txn", {"success": batch})
 
     def _prefix_of(self, name: str, namespace: str) -> str:
-        """Where etcd has objects of a kind, found by one of them."""
+        """The etcd prefix of a kind, found by one of its objects."""
         place = "/" + _place(namespace, name)
         found = self.plane.etcd(
             "/v3/kv/range", {"key": _coded("/registry/"), "range_end": _coded("/registry0"), "keys_only": True}
@@ -186,7 +186,7 @@ class BenchCluster:
 
 
 def heartbeats(cluster: BenchCluster, number: int) -> Iterator[tuple[str, str]]:
-    """All nodes as they are now with a new time of their heartbeat, as etcd keeps them."""
+    """All nodes with a new heartbeat time, as stored in etcd."""
     found = cluster.plane.call("GET", f"/api/v1/nodes?limit={number}")
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     for node in found["items"]:

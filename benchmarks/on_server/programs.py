@@ -1,4 +1,4 @@
-"""The programs that are measured, each in a process of its own: what it costs is what that process used."""
+"""The measured programs, each in a process of its own, whose CPU time and memory are its cost."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class Program:
-    """A process that is running."""
+    """A running process."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         assert process.stderr is not None
@@ -32,7 +32,7 @@ class Program:
         self._last: deque[bytes] = deque(maxlen=20)
         self._drain = asyncio.create_task(self._read(process.stderr))
         self.first = 0.0
-        """Seconds of processor time when it was ready to begin: its imports."""
+        """CPU seconds when it was ready to start: its imports."""
         self.first_memory = 0
 
     @property
@@ -40,15 +40,15 @@ class Program:
         return self._process.pid
 
     def cpu(self) -> float:
-        """Seconds of processor time since it was ready to begin."""
+        """CPU seconds since it was ready to start."""
         return cpu_of(self.pid) - self.first
 
     def total_cpu(self) -> float:
-        """Seconds of processor time since its process began."""
+        """CPU seconds since the start of its process."""
         return cpu_of(self.pid)
 
     async def cpu_when_calm(self) -> float:
-        """The same, once nothing is left to do: statuses and events are written after the bindings."""
+        """The same, once it is idle: statuses and events are written after the bindings."""
         spent = self.cpu()
         for _ in range(_PATIENCE):
             await asyncio.sleep(_LOOK)
@@ -58,7 +58,7 @@ class Program:
         return spent
 
     def memory(self) -> int:
-        """Bytes that are resident."""
+        """Resident memory in bytes."""
         return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * _PAGE
 
     async def until(self, done: Coroutine[Any, Any, None]) -> None:
@@ -99,7 +99,7 @@ async def start(command: Sequence[str], *, waits_for_line: bool = False) -> Prog
 
 
 async def fairway(plane: ControlPlane, *flags: str, scheduler: str = SCHEDULER, user: str = "admin") -> Program:
-    """Its imports are over when it logs that its policy is in use."""
+    """Its imports are done when it logs that its policy is in use."""
     command = [sys.executable, "-m", "fairway.cli.main", "run", "--kubeconfig", str(plane.kubeconfig(user))]
     command += ["--scheduler-names", scheduler, "--http-address", f"127.0.0.1:{free_port()}"]
     return await start([*command, "--lease-namespace", NAMESPACE, *flags], waits_for_line=True)

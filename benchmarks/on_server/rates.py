@@ -1,4 +1,4 @@
-"""How fast pods that wait are bound, and at what processor time: programs in turn on the same server."""
+"""How fast pending pods are bound, and at what CPU time: programs in turn on the same server."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Rate(NamedTuple):
     rate: float
     """Pods bound per second."""
     cpu: float
-    """Milliseconds of own processor time per pod."""
+    """Milliseconds of CPU time per pod."""
 
 
 class Row(NamedTuple):

@@ -54,7 +54,7 @@ class PodWatch:
             await self._task
 
     async def wait_for(self, number: int, seconds: float = 3600) -> None:
-        """Until so many pods are bound."""
+        """Wait until this many pods are bound."""
         async with asyncio.timeout(seconds):
             while len(self.bound) < number:
                 await self._more()
@@ -67,7 +67,7 @@ class PodWatch:
         return self.bound[name]
 
     async def _more(self) -> None:
-        """Until there is news; an error where the watch has ended, since there will be none."""
+        """Wait for the next event; an error if the watch has ended."""
         self._news.clear()
         assert self._task is not None
         if self._task.done():
@@ -75,7 +75,7 @@ class PodWatch:
         await self._news.wait()
 
     def rate(self) -> float:
-        """Pods per second, from the first that was bound to the last."""
+        """Pods per second, from the first binding to the last."""
         times = sorted(self.bound.values())
         return (len(times) - 1) / max(0.001, times[-1] - times[0])
 

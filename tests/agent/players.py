@@ -30,7 +30,7 @@ from fairway.agent.protocol.rpc import (
 from fairway.agent.service import NodeAgent
 from fairway.agent.settings import AgentSettings
 from fairway.agent.sockets import dial
-from fairway.app.live.logs import RunLog
+from fairway.app.logs import RunLog
 from fairway.kube.server.connection import Connection
 
 PATIENCE = 120.0

@@ -11,7 +11,7 @@ from agent.players import PlayedAgent, PlayedPlugin, eventually
 from agent.small_api import SmallApi
 from fairway.agent.service import NodeAgent
 from fairway.agent.settings import AgentSettings
-from fairway.app.live.logs import RunLog
+from fairway.app.logs import RunLog
 from fairway.devices.model.device import ANNOTATION, from_annotation
 from fairway.errors import InputError
 from fairway.kube.server.connection import Connection

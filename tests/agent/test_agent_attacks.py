@@ -11,7 +11,7 @@ from agent.players import PlayedAgent, PlayedKubelet, PlayedPlugin, eventually
 from fairway.agent import inventory, plugins
 from fairway.agent.protocol import device_plugin_pb2 as messages
 from fairway.agent.registry import PluginRegistry
-from fairway.app.live.logs import RunLog
+from fairway.app.logs import RunLog
 
 GPU, NIC = "example.com/gpu", "example.com/nic"
 GPUS, NICS = f"n1/{GPU}", f"n1/{NIC}"

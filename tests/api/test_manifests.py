@@ -162,7 +162,7 @@ class TestLists:
         manifests = load(["a.yaml", "b.json"])
         assert manifests.objects == []
         assert manifests.warnings == [
-            "skipped 7 objects of kinds that are not read: 2 ConfigMap (v1), 1 Odd (no apiVersion), "
+            "skipped 7 objects of unsupported kinds: 2 ConfigMap (v1), 1 Odd (no apiVersion), "
             "1 Queue (example.com/v1; Queue is read as scheduling.volcano.sh/v1beta1), 3 Secret (v1)"
         ]
 
@@ -389,7 +389,7 @@ class TestParseObject:
     def test_only_one_object_of_a_known_kind(self, kind: str) -> None:
         with pytest.raises(ManifestError) as caught:
             parse_object({"kind": kind, "apiVersion": "v1", "items": []})
-        assert str(caught.value) == f"object: kind: is {kind} (v1), expected one object of a kind that is read"
+        assert str(caught.value) == f"object: kind: is {kind} (v1), expected one object of a supported kind"
 
     def test_keys_that_are_not_text(self) -> None:
         node = yaml.safe_load(NODE.format("a\n  labels: {1: x}"))

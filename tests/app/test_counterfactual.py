@@ -51,7 +51,7 @@ def test_what_is_held_or_gated_would_start_if_it_were_released() -> None:
     said = explained("g", room, group("g", minimum=2, annotations=HELD), members)
     assert texts(said)[0] == "remove the annotation fairway.dev/hold and the scheduling gate team.example/quota"
     assert texts(explained("a", node("n", cpu=1), pod("a", cpu=4, gates=["x.dev/y"])), "release") == []
-    assert "its release" not in tried(explained("a", node("n", cpu=1), pod("a", cpu=4)))
+    assert "releasing it" not in tried(explained("a", node("n", cpu=1), pod("a", cpu=4)))
 
 
 def test_the_smallest_change_comes_first() -> None:
@@ -77,14 +77,14 @@ def test_whose_end_would_let_it_start_is_told_in_the_order_of_their_ends() -> No
 
 def test_a_run_that_cannot_be_spared_has_no_known_end() -> None:
     said = explained("a", node("n", cpu=8), pod("other", node="n", cpu=6), pod("a", cpu=4))
-    assert texts(said, "ends") == ["wait for the end of default/other (its end is not known)"]
+    assert texts(said, "ends") == ["wait for the end of default/other (its end is unknown)"]
 
 
 def test_those_that_start_with_the_next_cycle_count_as_running() -> None:
     """Two wait for the room of one: the end of the first would let the second start."""
     waiting = [pod("first", created=0, cpu=4), pod("second", created=1, cpu=4)]
     said = explained("second", node("n", cpu=4), waiting)
-    assert texts(said, "ends") == ["wait for the end of default/first (its end is not known)"]
+    assert texts(said, "ends") == ["wait for the end of default/first (its end is unknown)"]
 
 
 def test_how_much_more_capability_a_queue_would_need() -> None:
@@ -92,7 +92,7 @@ def test_how_much_more_capability_a_queue_would_need() -> None:
     busy = pod("busy", node="n", queue="q", cpu=3, memory="1Gi")
     said = explained("a", node("n", cpu=64, memory="64Gi"), capped, busy, pod("a", queue="q", cpu=4, memory="1Gi"))
     assert said.reason == "QueueCapability"
-    assert texts(said, "capability") == ["raise the capability in cpu of q from 4 to 7"]
+    assert texts(said, "capability") == ["raise the capability of queue q from 4 to 7 cpu"]
     assert "request at most 1 cpu instead of 4" in texts(said)
 
 
@@ -100,15 +100,15 @@ def test_capability_is_raised_in_every_dimension_and_queue_that_needs_it() -> No
     above, below = queue("above", capability={"cpu": 4}), queue("below", parent="above", capability={"memory": "1Gi"})
     said = explained("a", node("n", cpu=64, memory="64Gi"), above, below, pod("a", queue="below", cpu=6, memory="2Gi"))
     assert texts(said, "capability") == [
-        "raise the capability in memory of below from 1Gi to 2Gi and cpu of above from 4 to 6"
+        "raise the capability of queue below from 1Gi to 2Gi memory and queue above from 4 to 6 cpu"
     ]
 
 
 def test_a_closed_queue_would_have_to_be_opened_and_a_missing_one_made() -> None:
     closed = explained("a", node("n", cpu=4), queue("q", state="Closed"), pod("a", queue="q", cpu=1))
-    assert (closed.reason, texts(closed)) == ("QueueClosed", ["open the queue q"])
+    assert (closed.reason, texts(closed)) == ("QueueClosed", ["open queue q"])
     missing = explained("a", node("n", cpu=4), pod("a", queue="q", cpu=1))
-    assert (missing.reason, texts(missing)) == ("QueueNotFound", ["make the queue q"])
+    assert (missing.reason, texts(missing)) == ("QueueNotFound", ["create queue q"])
 
 
 def test_more_weight_lets_a_queue_reclaim() -> None:
@@ -122,7 +122,7 @@ def test_more_weight_lets_a_queue_reclaim() -> None:
         pod("a", queue="q", cpu=2),
     ]
     said = explained("a", objects, with_policy=policy(actions=RECLAIM))
-    assert texts(said, "weight") == ["give queue q the weight 2 instead of 1"]
+    assert texts(said, "weight") == ["raise the weight of queue q from 1 to 2"]
     (change,) = [change for change in said.counterfactual.changes if change.kind == "weight"]
     assert change.effect is Effect.EVICTS
 
@@ -140,7 +140,7 @@ def test_more_namespace_weight_moves_a_job_up_the_line() -> None:
     assert texts(said, "namespaceWeight") == []  # y holds nothing: no weight makes x the smaller one
     objects[4] = pod("held", "y", node="m", cpu=1)
     said = explained("x/a", objects, node("m", cpu=1))
-    assert texts(said, "namespaceWeight") == ["give namespace x the weight 2 instead of 1"]
+    assert texts(said, "namespaceWeight") == ["raise the weight of namespace x from 1 to 2"]
 
 
 def test_a_selector_a_taint_or_a_cordon_in_the_way() -> None:
@@ -151,7 +151,7 @@ def test_a_selector_a_taint_or_a_cordon_in_the_way() -> None:
         node("dead", cpu=8, ready=False),
     ]
     said = explained("a", nodes, pod("a", cpu=4))
-    assert {"tolerate the taint team=x", "uncordon shut", "bring back dead"} <= set(texts(said))
+    assert {"tolerate the taint team=x", "uncordon shut", "restore dead"} <= set(texts(said))
     said = explained("a", node("n", cpu=8), pod("a", cpu=4, spec={"nodeSelector": {"disk": "ssd", "zone": "z"}}))
     assert texts(said, "rule") == ["drop all node selectors"]
     said = explained(
@@ -231,7 +231,7 @@ def test_a_job_is_found_by_name_by_pod_and_else_said_to_be_missing() -> None:
         copy.find_job("x")
     with pytest.raises(InputError, match="y: there is no such job, expected one of default/g, one/x, two/x"):
         copy.find_job("y")
-    with pytest.raises(InputError, match="there are no jobs at all"):
+    with pytest.raises(InputError, match="there are no jobs"):
         situation(node("n")).find_job("y")
 
 

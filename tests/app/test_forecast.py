@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from fairway.api.meta import Condition
 from fairway.api.pods import PodStatus
 from fairway.api.policy import parse_policy
-from fairway.app.explain.forecast import forecast
+from fairway.app.explain.look_ahead import forecast
 from fairway.app.explain.model import Forecast
 from fairway.app.sandbox.engine import Sandbox, create
 from fairway.app.sandbox.store import Store
@@ -56,7 +56,7 @@ def test_an_expected_run_time_that_is_not_enforced_makes_it_an_estimate() -> Non
     there = since(pod("a", node="n", cpu=4, annotations=lasting("30m")), 600)
     found = foreseen("w", node("n", cpu=4), there, pod("w", cpu=4))
     assert (found.start, found.estimate) == (after(20), True)
-    assert "(an estimate: it rests on run times that are not enforced)" in found.text
+    assert "(an estimate, based on run times that are not enforced)" in found.text
 
 
 def test_what_it_does_not_rest_on_does_not_make_it_an_estimate() -> None:
@@ -91,14 +91,14 @@ def test_the_start_of_another_with_no_known_end_hides_what_comes_after() -> None
     found = foreseen("second", objects)
     assert (found.start, found.not_before) == (None, after(10))
     assert [(end.pod, end.node) for end in found.unknown_ends] == [("default/first", "n")]
-    assert "not before one of the runs ends of which no end is known (1 run has none)" in found.text
+    assert "not before a pod without a known end finishes (1 pod has none)" in found.text
 
 
 def test_runs_with_no_known_end_are_counted_even_where_a_start_is_in_sight() -> None:
     there = [pod("a", node="n", cpu=1), since(pod("b", node="n", cpu=3, **ends(10)), 0)]
     found = foreseen("w", node("n", cpu=4), there, pod("w", cpu=3))
     assert (found.start, found.unknown_count) == (after(10), 1)
-    assert found.text.endswith("; 1 run has no known end, assumed to keep running")
+    assert found.text.endswith("; 1 pod has no known end and is assumed to keep running")
 
 
 def test_a_gang_starts_when_all_it_needs_is_free_at_once() -> None:
@@ -113,7 +113,7 @@ def test_what_can_never_start_is_said_to_start_not_at_all() -> None:
     closed = foreseen("w", node("n", cpu=4), queue("q", state="Closed"), pod("w", queue="q", cpu=1))
     assert closed.text.startswith("not at all")
     endless = foreseen("w", node("n", cpu=4), since(pod("a", node="n", cpu=1), 0), pod("w", cpu=8))
-    assert endless.text.startswith("not at all as things are: it would wait even if nothing else were here")
+    assert endless.text.startswith("not at all as things are: it would be pending even in an empty cluster")
 
 
 def test_a_pod_that_is_leaving_is_gone_at_the_end_of_its_grace() -> None:

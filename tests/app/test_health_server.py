@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from fairway.app.live.health import MOST_HEAD, HealthServer
+from fairway.app.health import MAX_HEAD, HealthServer
 from fairway.errors import InputError
 
 
@@ -88,7 +88,7 @@ def test_pages_are_guarded_and_read_their_query() -> None:
         (403, {"error": "not for elsewhere None"}),
         (403, {"error": "not for localhost http://x"}),
         (400, {"error": "bad is not known"}),
-        (503, {"error": "the deciding thread is busy; try again"}),
+        (503, {"error": "the deciding thread is busy; try again later"}),
     ]
 
 
@@ -105,7 +105,7 @@ def test_pages_are_guarded_and_read_their_query() -> None:
         (get("//[healthz"), 400),
         (b"GET /healthz HTTP/2\r\n\r\n", 400),
         (b"\x16\x03\x01\r\n\r\n", 400),
-        (get("/healthz", "X: " + "x" * MOST_HEAD), 400),
+        (get("/healthz", "X: " + "x" * MAX_HEAD), 400),
     ],
 )
 def test_what_is_no_request_is_refused(request_: bytes, status: int) -> None:

@@ -8,9 +8,8 @@ import time
 
 import pytest
 
-from fairway.app.live import log_stream
-from fairway.app.live.log_stream import LogStream
-from fairway.app.live.logs import RunLog
+from fairway.app import logs as log_stream
+from fairway.app.logs import LogStream, RunLog
 
 TIMEOUT = 300
 
@@ -46,8 +45,8 @@ def test_a_field_that_cannot_be_shown_loses_no_line(form: str, value: object) ->
 
 PROGRAM = """
 import sys, time
-from fairway.app.live.log_stream import standard_error
-from fairway.app.live.logs import RunLog
+from fairway.app.logs import standard_error
+from fairway.app.logs import RunLog
 log = RunLog("json", write=standard_error)
 standard_error.describe_dropped = log.dropped_line
 for number in range(int(sys.argv[1])):

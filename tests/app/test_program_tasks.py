@@ -18,7 +18,7 @@ def test_an_error_that_ends_the_lease_ends_the_program() -> None:
         async def keep() -> None:
             raise KeyError("a field that was always there")
 
-        await KubeProgram._to_its_end(program, keep())
+        await KubeProgram._guarded(program, keep())
         return program
 
     program = asyncio.run(story())
@@ -29,7 +29,7 @@ def test_an_error_that_ends_the_lease_ends_the_program() -> None:
 def test_a_task_that_is_cancelled_at_the_end_is_no_failure() -> None:
     async def story() -> Any:
         program = Mock(_failure=None, _stop=asyncio.Event())
-        task = asyncio.create_task(KubeProgram._to_its_end(program, asyncio.Event().wait()))  # type: ignore[arg-type]
+        task = asyncio.create_task(KubeProgram._guarded(program, asyncio.Event().wait()))  # type: ignore[arg-type]
         await asyncio.sleep(0)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

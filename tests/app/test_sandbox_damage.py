@@ -7,7 +7,7 @@ import pytest
 
 from fairway.app.sandbox.engine import Sandbox
 from fairway.app.sandbox.store import Store
-from fairway.cli.errors import BAD_INPUT
+from fairway.cli.main import BAD_INPUT
 from fairway.clock import SECOND
 from fairway.errors import StoreError
 from support.cli import invoke
@@ -70,7 +70,7 @@ def test_damage_is_named_and_begun_anew_with_fresh(statement: str, whole: bytes,
     assert result.code == BAD_INPUT, result.err
     assert str(path) in result.err
     assert "fault in Fairway" not in result.err
-    if statement != "DROP TABLE settings":  # without it, it is a database of something else
+    if statement != "DROP TABLE settings":  # without it, the database belongs to another program
         store = Store(str(path), fresh=True)
         store.check()
         assert store.now is None

@@ -100,7 +100,7 @@ def test_a_waiting_pod_can_be_changed_and_a_placed_one_cannot() -> None:
     assert result.result == "configured"
     assert phases(after(sandbox, 2)) == {"here": "running", "big": "running"}
     assert sandbox.nodes()[0].used["cpu"] == "4"
-    with pytest.raises(InputError, match="Pod default/here: it has its place on n already, delete it first"):
+    with pytest.raises(InputError, match="Pod default/here: already bound to node n; delete it first"):
         sandbox.apply([pod("fine", cpu=1), pod("here", cpu=1)])
     assert "fine" not in phases(sandbox)  # all or none
 
@@ -162,7 +162,7 @@ def test_queues_and_priorities_take_effect() -> None:
     sandbox.apply([queue("q"), priority_class("high", 10)])
     sandbox.delete([("Pod", "default", "b")])
     assert phases(after(sandbox, 2))["a"] == "running"
-    with pytest.raises(InputError, match="Queue q is in use by Pod default/a: delete these first"):
+    with pytest.raises(InputError, match="Queue q is in use by Pod default/a; delete these first"):
         sandbox.delete([("Queue", "", "q")])
     sandbox.delete([("Queue", "", "q"), ("Pod", "default", "a")])
     after(sandbox, 3)
@@ -187,7 +187,7 @@ def test_an_evicted_pod_leaves_waits_and_runs_again() -> None:
 def test_a_sandbox_has_its_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     sandbox = made(node("n", cpu=1))
     monkeypatch.setattr(commands, "MAX_OBJECTS", 3)
-    with pytest.raises(InputError, match="at most 3 objects"):
+    with pytest.raises(InputError, match="more than 3 objects"):
         sandbox.apply(flat(pods("p", 3, cpu=1)))
     assert phases(sandbox) == {}
 
@@ -198,7 +198,7 @@ def test_what_a_sandbox_does_not_take() -> None:
     sandbox = made(node("n", cpu=1), gang("g", members=1, cpu=1))
     with pytest.raises(InputError, match="a sandbox is one cluster"):
         sandbox.apply([ManagedCluster()])
-    with pytest.raises(InputError, match="Pod default/g: there is a group of that name"):
+    with pytest.raises(InputError, match="Pod default/g: a group has the same name"):
         sandbox.apply([pod("g", cpu=1)])
     with pytest.raises(InputError, match=r"annotation sim\.fairway\.dev/run: 'long' is not a duration"):
         sandbox.apply([pod("p", cpu=1, annotations=running_for("long"))])
@@ -209,12 +209,12 @@ def test_a_lone_pod_and_a_group_do_not_share_a_name(there: list[object]) -> None
     """A sandbox knows jobs by their names: together they would be shown, and deleted, as one job."""
     sandbox = made(node("n", cpu=8), there)
     coming = [pod("x", cpu=1)] if there else [pod("x", cpu=1), group("x", minimum=1)]
-    with pytest.raises(InputError, match="Pod default/x: there is a group of that name, expected another name"):
+    with pytest.raises(InputError, match="Pod default/x: a group has the same name, expected another name"):
         sandbox.apply(coming)
-    with pytest.raises(InputError, match="Pod default/x: there is a group of that name"):
+    with pytest.raises(InputError, match="Pod default/x: a group has the same name"):
         made(node("n", cpu=8), there, coming)
     other = made(node("n", cpu=8), pod("x", cpu=1))
-    with pytest.raises(InputError, match="Pod default/x: there is a group of that name"):
+    with pytest.raises(InputError, match="Pod default/x: a group has the same name"):
         other.apply([pod("m", group="x", cpu=1)])
 
 

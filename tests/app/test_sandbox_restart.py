@@ -167,9 +167,9 @@ def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
     connection.execute("CREATE TABLE mine (a)")
     connection.commit()
     connection.close()
-    with pytest.raises(InputError, match="it is a database of something else"):
+    with pytest.raises(InputError, match="the database belongs to another program"):
         Store(str(other))
-    with pytest.raises(InputError, match="has no sandbox yet"):
+    with pytest.raises(InputError, match="contains no sandbox yet"):
         Sandbox(Store(str(tmp_path / "new.db")))
 
 
@@ -179,7 +179,7 @@ def test_a_newer_format_is_refused(tmp_path: Path) -> None:
     connection.execute("UPDATE settings SET value = '99' WHERE name = 'format'")
     connection.commit()
     connection.close()
-    with pytest.raises(InputError, match="has the format 99, expected 1; start again with --fresh"):
+    with pytest.raises(InputError, match="has format 99, expected 1; start again with --fresh"):
         Store(str(tmp_path / "s.db"))
 
 

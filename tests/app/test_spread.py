@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 
-from fairway.app.live.metrics import Tally, TimeSpread
+from fairway.app.live.observing import Tally, TimeSpread
 
 LIMITS = (0.001, 0.01, 0.5, 1, 10)
 

@@ -8,9 +8,9 @@ import msgspec
 
 from fairway.api.fleet import Placement
 from fairway.api.meta import ObjectMeta
-from fairway.app.live.logs import RunLog
-from fairway.app.live.metrics import ProgramMetrics
+from fairway.app.live.observing import ProgramMetrics
 from fairway.app.live.watchdog import PAUSED, StallWatchdog, object_in
+from fairway.app.logs import RunLog
 from fairway.kube.writing.loop_thread import LoopThread
 from fairway.state.jobs import Job
 
@@ -87,7 +87,7 @@ def test_a_stuck_cycle_is_reported_with_its_stack_and_its_job() -> None:
     assert watched.look(1) == ["scheduling is stalled"]
     leave.set()
     watched.settle()
-    assert watched.look() == ["scheduling continues"]
+    assert watched.look() == ["scheduling has resumed"]
     assert watched.metric("fairway_stalled_seconds") == 0
     assert watched.metric("fairway_stalls_total") == 1
     watched.end()
@@ -132,7 +132,7 @@ def test_a_pause_for_unanswered_writes_is_a_stall_too() -> None:
     watched.thread.hand_over(lambda: None)
     assert ran.wait(TIMEOUT)
     watched.settle()
-    assert watched.look() == ["scheduling continues"]
+    assert watched.look() == ["scheduling has resumed"]
     watched.end()
 
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from fairway.cli.errors import run
 from fairway.cli.main import fairway as group
+from fairway.cli.main import run
 
 
 @dataclass(frozen=True)

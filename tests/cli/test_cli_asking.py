@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fairway.cli.errors import run
-from fairway.cli.main import fairway
+from fairway.cli.main import fairway, run
 
 NODE = "{apiVersion: v1, kind: Node, metadata: {name: n1}, status: {allocatable: {cpu: 4, pods: 10}}}"
 POD = """
@@ -86,7 +85,7 @@ def test_plan_only_of_something_that_is_not_scheduled(
     other = tmp_path / "q.yaml"
     other.write_text("{apiVersion: scheduling.volcano.sh/v1beta1, kind: Queue, metadata: {name: q}}")
     assert call("plan", "-f", cluster, "--only", str(other), *NOW) == 2
-    assert "no pod and no workload" in capsys.readouterr().err
+    assert "no pods, expected at least one pod or workload" in capsys.readouterr().err
 
 
 VOLCANO = """\

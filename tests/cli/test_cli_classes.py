@@ -91,7 +91,7 @@ def test_a_match_is_explained_term_by_term() -> None:
         ),
         (
             ("--class", "fast.nic", "--device", "eth0"),
-            "2 devices are named eth0, expected one of them, for example --node gpu-1 or gpu-1/eth0",
+            "2 devices are named eth0, expected a unique name, for example --node gpu-1 or gpu-1/eth0",
         ),
     ],
 )
@@ -113,7 +113,7 @@ def test_export_prints_device_classes_and_says_what_it_leaves_out() -> None:
     refused = invoke("classes", "export", "--class", "nvlink.pair", "-f", EXAMPLE)
     assert refused.code == 2
     assert refused.out == ""
-    assert "nvlink.pair cannot be written as a DeviceClass that selects the same devices" in refused.err
+    assert "nvlink.pair cannot be expressed as a DeviceClass that selects the same devices" in refused.err
     one = json.loads(invoke("classes", "export", "--class", "fast.nic", "-f", EXAMPLE, "-o", "json").out)
     assert len(one["items"]) == 1
 

@@ -14,8 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairway.cli.columns import shrunk
-from fairway.cli.output import console, table
+from fairway.cli.output import console, shrunk, table
 from support import objects as make
 from support.cli import write
 

@@ -28,7 +28,7 @@ def test_the_table(fairway):
     assert lines[:3] == [
         "L  cpu 1, memory 1G",
         "R  cpu 2, gpu 2, memory 2G",
-        "A dimension that one of them leaves out counts as infinity.",
+        "A dimension missing from one of them counts as infinity.",
     ]
     assert [line.split(maxsplit=2) for line in lines[6:]] == [
         ["less", "no", "gpu"],
@@ -77,7 +77,7 @@ def test_empty_lists(fairway):
         ("{}", '{"cpu":""}', "R: invalid quantity '': cpu: empty"),
         ("{}", '{"cpu":true}', "R: cpu: not a quantity"),
         ("{}", '{"cpu":{}}', "R: cpu: not a quantity"),
-        ("{}", '{"cpu":"1","cpu":"2"}', "R: not JSON: a name is there twice"),
+        ("{}", '{"cpu":"1","cpu":"2"}', "R: not JSON: duplicate name"),
         ("{}", '{"memory":"99999999999999999999"}', "R: invalid quantity"),
         ("{}", '{"cpu":' + "9" * 5000 + "}", "R: "),
         ("{}", "[" * 100_000, "R: "),

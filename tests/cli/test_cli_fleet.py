@@ -14,7 +14,7 @@ FLEET = ("-f", "examples/fleet/quickstart.yaml", "--now", "2026-01-01T00:00:00Z"
 def test_explain_a_placement_and_what_would_bring_a_cluster_in() -> None:
     result = invoke("explain", "placement", "shop/storefront", "--cluster", "warsaw", *FLEET)
     assert result.code == 0, result.err
-    assert "What would bring warsaw in:" in result.out
+    assert "What would make it select warsaw:" in result.out
     assert "1. choose 3 clusters (numberOfClusters), or give it 121 more points" in result.out
     found = json.loads(invoke("explain", "placement", "storefront", "--cluster", "lisbon", *FLEET, "-o", "json").out)
     assert found["placement"] == "shop/storefront"
@@ -24,10 +24,10 @@ def test_explain_a_placement_and_what_would_bring_a_cluster_in() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("placement", "shop/other"), "placement shop/other is not there; there are: shop/storefront"),
-        (("placement", "shop/storefront", "more"), "expected the name of one job, or placement and its name"),
-        (("some/job", "--cluster", "a"), "--cluster is for a placement"),
-        (("placement", "shop/storefront", "--cluster", "warsw"), "cluster warsw is not there; there are: warsaw"),
+        (("placement", "shop/other"), "placement shop/other does not exist; there are: shop/storefront"),
+        (("placement", "shop/storefront", "more"), "expected the name of a job, or `placement` and a name"),
+        (("some/job", "--cluster", "a"), "--cluster requires `placement`"),
+        (("placement", "shop/storefront", "--cluster", "warsw"), "cluster warsw does not exist; there are: warsaw"),
     ],
 )
 def test_what_is_not_there_or_makes_no_sense(arguments: tuple[str, ...], said: str) -> None:

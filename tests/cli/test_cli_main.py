@@ -9,8 +9,8 @@ import click
 import pytest
 
 from fairway import __version__
-from fairway.cli import errors
-from fairway.cli.main import COMMANDS
+from fairway.cli.invocation import CheckFailed
+from fairway.cli.main import COMMANDS, MODULES, run
 from fairway.cli.main import fairway as group
 from fairway.errors import InputError, InvariantError
 
@@ -61,7 +61,7 @@ HEAVY = ("numpy", "yaml", "msgspec", "rich", "fairway.api", "fairway.resources",
 @pytest.mark.parametrize("arguments", [["--help"], []])
 def test_help_and_start_import_nothing_heavy(arguments):
     program = (
-        f"import sys; from fairway.cli.errors import run; from fairway.cli.main import fairway;"
+        f"import sys; from fairway.cli.main import run; from fairway.cli.main import fairway;"
         f"run(fairway, {arguments!r}); print([m for m in {HEAVY!r} if m in sys.modules], file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
@@ -70,7 +70,7 @@ def test_help_and_start_import_nothing_heavy(arguments):
 
 @pytest.mark.parametrize("verb", COMMANDS)
 def test_a_verbs_module_imports_nothing_heavy_by_itself(verb):
-    program = f"import sys, fairway.cli.{verb}; print([m for m in {HEAVY!r} if m in sys.modules])"
+    program = f"import sys, fairway.cli.{MODULES.get(verb, verb)}; print([m for m in {HEAVY!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
@@ -87,23 +87,23 @@ def raising(error: BaseException) -> click.Command:
     ("error", "code", "text"),
     [
         (InputError("no such thing"), 2, "Error: no such thing\n"),
-        (errors.CheckFailed("it does not hold"), 1, "it does not hold\n"),
+        (CheckFailed("it does not hold"), 1, "it does not hold\n"),
         (KeyboardInterrupt(), 130, "Interrupted.\n"),
         (
             ZeroDivisionError("division by zero"),
             70,
-            "This is an error in Fairway, please report it (run it again with -v for the traceback).\n"
+            "This is an error in Fairway; please report it (run again with -v for the traceback).\n"
             "ZeroDivisionError: division by zero\n",
         ),
     ],
 )
 def test_what_goes_wrong_becomes_a_text_and_an_exit_code(capsys, error, code, text):
-    assert errors.run(raising(error), []) == code
+    assert run(raising(error), []) == code
     assert capsys.readouterr() == ("", text)
 
 
 def test_a_state_that_contradicts_itself_is_our_fault(capsys):
-    assert errors.run(raising(InvariantError("sums differ")), []) == 70
+    assert run(raising(InvariantError("sums differ")), []) == 70
     assert "InvariantError: sums differ" in capsys.readouterr().err
 
 
@@ -152,5 +152,6 @@ def test_completing_a_verb_and_an_option():
 
 def test_every_verb_in_the_table_is_there():
     for verb in COMMANDS:
-        assert isinstance(import_module(f"fairway.cli.{verb}").command, click.Command)
+        module = import_module(f"fairway.cli.{MODULES.get(verb, verb)}")
+        assert isinstance(getattr(module, verb if verb in MODULES else "command"), click.Command)
     assert isinstance(group, click.Group)

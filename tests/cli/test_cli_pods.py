@@ -44,12 +44,12 @@ def test_all_pods_asks_what_if(tmp_path: Path) -> None:
     assert _bound("-f", file, "--all-pods") == ["mine", "stock", "volcano"]
     refused = invoke("plan", "-f", file, "--all-pods", "--scheduler-name", "volcano")
     assert refused.code == 2
-    assert "exclude each other" in refused.err
+    assert "cannot be combined" in refused.err
 
 
 def test_pods_that_wait_for_another_scheduler_are_named(tmp_path: Path) -> None:
     said = invoke("plan", "-f", _cluster(tmp_path), *AT).err
-    assert "1 pod that waits names the scheduler 'default-scheduler' and not 'fairway': left out" in said
+    assert "1 pending pod has schedulerName 'default-scheduler', not 'fairway', and is left out" in said
     assert "--all-pods" in said
     assert "used" not in said
 
@@ -65,7 +65,7 @@ def test_a_share_that_counts_what_is_reserved_says_so(tmp_path: Path) -> None:
     starving = [node("n", cpu=4, pods=10), pod("used", node="n", cpu=4), pod("big", cpu=3, created=0)]
     file = str(write(starving, tmp_path))
     later = ("--now", "2026-02-01T00:00:00Z")
-    text = "share of the cluster with what is reserved, and"
+    text = "share of the cluster including reservations, and"
     assert text in invoke("plan", "-f", file, *later).out
-    assert "of the cluster with what is reserved" in invoke("explain", "big", "-f", file, *later).out
+    assert "of the cluster including reservations" in invoke("explain", "big", "-f", file, *later).out
     assert text not in invoke("plan", "-f", _cluster(tmp_path), *later).out

@@ -94,7 +94,7 @@ def test_the_reference_page_in_docs_is_up_to_date(fairway):
 
 def test_the_reference_page_says_all_of_every_setting(fairway):
     page = fairway("policy", "reference").out
-    assert "| `reservedNodePercent` | `50` | % | a whole number from 1 to 100 | At most this part" in page
+    assert "| `reservedNodePercent` | `50` | % | a whole number from 1 to 100 | Maximum percentage" in page
     assert "Also read as `binpack.resources` and `binpack.resources.<name>`." in page
     for entry in (*CATALOG.actions.values(), *CATALOG.plugins.values()):
         assert f"### {entry.name}\n\n{entry.meaning}\n" in page

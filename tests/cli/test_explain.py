@@ -51,7 +51,7 @@ def test_why_what_would_help_and_when(fairway: Fairway, cluster: str, monkeypatc
     result = fairway("explain", "train", "-f", cluster, "--now", "2026-01-01T00:30:00Z")
     assert (result.code, result.err) == (0, "")
     lines = [line.rstrip() for line in result.out.splitlines()]
-    assert lines[0] == "team/train waits in queue default"
+    assert lines[0] == "team/train is pending in queue default"
     assert lines[1] == "  InsufficientResources: 0/1 nodes fit: 1 insufficient nvidia.com/gpu"
     assert "  queue position          1 of 1 in its queue, priority 0" in lines
     assert "  1. request at most 1 nvidia.com/gpu instead of 2" in lines
@@ -111,7 +111,7 @@ def test_the_same_question_has_the_same_answer(fairway: Fairway, cluster: str) -
 
 def test_a_job_that_runs_and_one_that_starts(fairway: Fairway, cluster: str) -> None:
     running = fairway("explain", "busy", "-f", cluster).out
-    assert running.startswith("team/busy has all its places in queue default\n")
+    assert running.startswith("team/busy is running in queue default\n")
     assert "busy on n1" in running
     assert "What would start it now" not in running
     more = fairway("explain", "train", "-f", cluster, "--now", "2026-01-01T00:30:00Z", "--policy", "nowhere.yaml")
@@ -141,7 +141,7 @@ def test_without_files_a_sandbox_is_asked(fairway: Fairway, monkeypatch: pytest.
     assert "start one with `fairway sandbox`" in result.err
     result = fairway("explain", "x", "--now", "2026-01-01T00:00:00Z")
     assert result.code == 2
-    assert "--policy, --now, --scheduler-name and --all-pods go with -f" in result.err
+    assert "--policy, --now, --scheduler-name and --all-pods require -f" in result.err
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_pods_that_are_allocated_reserved_and_waiting_are_counted_apart(
     shown = fairway(*given)
     assert (shown.code, shown.err) == (0, "")
     kept = f"{reserved} reserved, " if reserved else ""
-    assert f"  pods                    1 allocated, {kept}{waiting} waiting, needs 3 at once" in shown.out
+    assert f"  pods                    1 allocated, {kept}{waiting} pending, needs 3 at once" in shown.out
     assert "big-0 on n0" in shown.out
     assert "big-1 on" not in shown.out
     found = json.loads(fairway(*given, "-o", "json").out)
@@ -179,9 +179,9 @@ def test_pods_that_are_allocated_reserved_and_waiting_are_counted_apart(
 @pytest.mark.parametrize(
     ("restarted", "now", "text"),
     [
-        (0, 60, "stopped 3 times, protected until 2026-01-01T00:08:00Z"),
-        (0, 600, "stopped 3 times, was protected until 2026-01-01T00:08:00Z"),
-        (None, 60, "stopped 3 times; protected for 480 s from its next start"),
+        (0, 60, "evicted 3 times, protected until 2026-01-01T00:08:00Z"),
+        (0, 600, "evicted 3 times, was protected until 2026-01-01T00:08:00Z"),
+        (None, 60, "evicted 3 times; protected for 480 s from its next start"),
     ],
     ids=["running", "no longer", "pending"],
 )

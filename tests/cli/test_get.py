@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from fairway.api.devices import ResourceClass
-from fairway.cli.amounts import age, readable
+from fairway.cli.output import age, readable
 from fairway.clock import SECOND
 from support import objects as make
 from support.objects import NOW
@@ -65,7 +65,7 @@ def test_short_names_mean_what_the_long_ones_do(fairway: Fairway, short: str, fu
 
 
 def test_every_short_name_is_one_of_a_kind() -> None:
-    from fairway.app.sandbox.kind_names import SHORT_NAMES, kind_named
+    from fairway.app.sandbox.commands import SHORT_NAMES, kind_named
 
     assert kind_named("resclass").struct is ResourceClass
     assert all(kind_named(short).name.lower() == full for short, full in SHORT_NAMES.items() if full != "event")
@@ -148,10 +148,10 @@ def test_a_queue_in_use_is_not_deleted(fairway: Fairway, sandbox: Any) -> None:
     refused = fairway("delete", "q", "research")
     assert refused.code == 2
     assert refused.err == (
-        "Error: Queue research is in use by Pod other/big, Pod team/web, Queue team: delete these first\n"
+        "Error: Queue research is in use by Pod other/big, Pod team/web, Queue team; delete these first\n"
     )
     refused = fairway("delete", "q", "team")
-    assert refused.err == "Error: Queue team is in use by PodGroup default/idle: delete these first\n"
+    assert refused.err == "Error: Queue team is in use by PodGroup default/idle; delete these first\n"
     assert fairway("get", "q", "-o", "name").out.count("queue/") >= 2
     assert fairway("delete", "pg", "idle").code == 0
     assert fairway("delete", "q", "team").out == "Queue team deleted\n"
@@ -211,7 +211,7 @@ def test_manifests_are_listed_as_the_next_cycle_would_leave_them(fairway: Fairwa
 def test_what_manifests_cannot_tell_is_an_error(fairway: Fairway, files: str) -> None:
     watched = fairway("get", "jobs", "-w", "-f", files)
     assert (watched.code, watched.out) == (2, "")
-    assert "-w goes with the sandbox" in watched.err
+    assert "-w requires the sandbox" in watched.err
     events = fairway("get", "events", "-f", files)
     assert (events.code, events.out) == (2, "")
     assert "events are kept by the sandbox" in events.err

@@ -311,4 +311,4 @@ def test_bad_input_is_refused_with_its_place(fairway: Any, tmp_path: Path) -> No
 def test_no_placement_at_all(fairway: Any, tmp_path: Path) -> None:
     file = tmp_path / "fleet.yaml"
     file.write_text(yaml.safe_dump_all(FLEET))
-    assert "There is no Placement" in fairway("place", "-f", str(file)).out
+    assert "No Placements." in fairway("place", "-f", str(file)).out

@@ -141,7 +141,7 @@ def test_the_verbs_work_from_a_second_terminal(start: Start, fairway: Fairway, m
     assert again.out == "Queue students unchanged\nPod vision/four unchanged\n"
     why = fairway("explain", "vision/four")
     assert why.code == 0
-    assert "raise the capability in nvidia.com/gpu of students from 2 to 4" in why.out
+    assert "raise the capability of queue students from 2 to 4 nvidia.com/gpu" in why.out
     jobs = fairway("get")
     assert re.search(r"^vision/four +students +waiting +1 +0s +QueueCapability", jobs.out, re.MULTILINE), jobs.out
     assert json.loads(fairway("get", "jobs", "four", "-o", "json").out)["items"][0]["reason"] == "QueueCapability"
@@ -174,7 +174,7 @@ def test_files_of_ones_own_begin_a_sandbox_and_are_not_mixed_into_another(
     program.end(signal.SIGINT)
     mixed = fairway("sandbox", "-f", str(mine), "--state", str(tmp_path / "s.db"))
     assert mixed.code == 2
-    assert "has a sandbox already: leave out -f to resume it, or start again with --fresh" in mixed.err
+    assert "already contains a sandbox: omit -f to resume it, or start over with --fresh" in mixed.err
     fresh = start("--fresh", "--speed", "0.001")
     assert len(fresh.client.nodes()) == 6
 
@@ -183,7 +183,7 @@ def test_files_of_ones_own_begin_a_sandbox_and_are_not_mixed_into_another(
 def test_once_shows_a_job_that_waits_for_its_reservation_and_the_end_of_all(fairway: Fairway, tmp_path: Path) -> None:
     result = fairway("sandbox", "--once", "--out", str(tmp_path))
     assert result.code == 0
-    waits, rest = result.out.split("Why the big one waits", 1)
+    waits, rest = result.out.split("Why the big job is pending", 1)
     why, end = rest.split("The whole run", 1)
     assert re.search(r"research +\d+ +language/pretrain +2 +17m +\d+m, planned +InsufficientResources, starving", waits)
     assert re.search(r"it is planned to start at 2026-01-01T00:\d\d:\d\dZ\n", why)
@@ -214,7 +214,7 @@ def test_a_speed_that_is_none(fairway: Fairway, speed: str, tmp_path: Path) -> N
 def test_a_state_folder_that_is_not_there_is_an_error(fairway: Fairway, tmp_path: Path) -> None:
     result = fairway("sandbox", "--state", str(tmp_path / "tpyo" / "s.db"))
     assert result.code == 2
-    assert f"there is no folder {tmp_path / 'tpyo'}, expected one that exists" in result.err
+    assert f"the directory {tmp_path / 'tpyo'} does not exist" in result.err
     assert not (tmp_path / "tpyo").exists()
 
 

@@ -41,7 +41,7 @@ def test_the_first_screen_says_what_waits_and_why(cluster: StillCluster) -> None
         lines = [line.rstrip() for line in screen.lines()]
         assert lines[0].startswith(" Fairway sandbox   2026-01-02 00:01:40  x60")
         assert lines[0].endswith(URL)
-        assert lines[1] == "2 nodes  gpu ████████ 100%  cpu █░░░░░░░ 8%  memory ░░░░░░░░ 0%   0 done"
+        assert lines[1] == "2 nodes  gpu ████████ 100%  cpu █░░░░░░░ 8%  memory ░░░░░░░░ 0%   0 finished"
         assert lines[2] == "idle      ░░░░░░░░   0%  idle"
         assert lines[3] == "research  ████████ 100%  10 + 10 reserved of 10 gpu  language 100%  vision 100%"
         assert lines[4].split("  ")[0] == " 1 Jobs: 21 waiting, 10 running"
@@ -77,7 +77,7 @@ def test_each_list_and_what_enter_says_of_a_row(cluster: StillCluster) -> None:
         await screen.press("escape", "tab")
         await screen.until("IN USE", "gpu ██████ 5/5", "reserved for language/big")
         await screen.press("enter")
-        await screen.until("5 jobs run here", "vision/small-00 since 100s")
+        await screen.until("Running jobs:", "vision/small-00 for 100s")
         await screen.press("q", "4")
         await screen.until("EVENT", "reserved")
         await screen.press("shift+tab")
@@ -90,9 +90,9 @@ def test_each_list_and_what_enter_says_of_a_row(cluster: StillCluster) -> None:
 def test_enter_explains_the_selected_job(cluster: StillCluster) -> None:
     async def use(screen: Watched) -> None:
         await screen.press("slash", *"language/big", "enter")
-        await screen.until("only rows with 'language/big'")
+        await screen.until("filter: 'language/big'")
         await screen.press("enter")
-        await screen.until("language/big waits in queue research (starving)")
+        await screen.until("language/big is pending in queue research (starving)")
         await screen.press("end")
         await screen.until("When it starts")
 
@@ -157,11 +157,11 @@ def test_scrolling_by_keys(cluster: StillCluster) -> None:
 def test_a_filter_and_its_end(cluster: StillCluster) -> None:
     async def use(screen: Watched) -> None:
         await screen.press("slash", *"q1 2?")
-        await screen.until("No row contains 'q1 2?'.", "only rows with 'q1 2?'", "Esc shows all")
+        await screen.until("No row contains 'q1 2?'.", "filter: 'q1 2?'", "Esc clears it")
         await screen.press("escape")
-        await screen.until("language/big", gone="only rows")
+        await screen.until("language/big", gone="filter:")
         await screen.press("slash", *"RUNNING", "enter")
-        shown = await screen.until("only rows with 'RUNNING'", "vision/small-00")
+        shown = await screen.until("filter: 'RUNNING'", "vision/small-00")
         assert "vision/more" not in shown
 
     watch(cluster, use)
@@ -172,7 +172,7 @@ def test_pause_and_speed(cluster: StillCluster) -> None:
 
     async def use(screen: Watched) -> None:
         await screen.press("space")
-        await screen.until("paused", "space go on")
+        await screen.until("paused", "space resume")
         assert pace.paused
         await screen.press("space", "plus", "plus", "minus")
         await screen.until("x120")
@@ -201,9 +201,9 @@ def test_the_heading_says_that_time_is_behind(cluster: StillCluster) -> None:
 def test_help_and_the_end(cluster: StillCluster) -> None:
     async def use(screen: Watched) -> None:
         await screen.press("question_mark")
-        await screen.until("twice as fast", "dominant share")
+        await screen.until("double or halve", "dominant share")
         await screen.press("q")
-        await screen.until("JOB", gone="twice as fast")
+        await screen.until("JOB", gone="double or halve")
         await screen.press("q")
 
     assert watch(cluster, use).return_code == 0
@@ -223,7 +223,7 @@ def test_what_fails_below_ends_the_screen_and_is_kept_for_the_command(cluster: S
 
 def test_an_empty_cluster_has_a_screen_too() -> None:
     async def use(screen: Watched) -> None:
-        await screen.until("0 nodes", "No jobs. In another terminal: fairway apply")
+        await screen.until("0 nodes", "No jobs. Submit one from another terminal: fairway apply")
         await screen.press("3")
         await screen.until("No nodes.")
         await screen.press("enter", "down", "pageup", "end")

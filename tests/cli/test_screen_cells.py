@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from fairway.cli.screen.cells import bar, clean, fitted, wrapped
+from fairway.cli.screen.rows import bar, clean, fitted, wrapped
 
 TEXTS = st.text(max_size=60) | st.text(alphabet="ab資料e\u0301\N{PARTY POPPER} -", max_size=300)
 

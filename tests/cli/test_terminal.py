@@ -14,7 +14,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 import fairway
-from fairway.app.live.logs import RunLog
+from fairway.app.logs import RunLog
 from fairway.app.view.frame import Frame, NodeUse
 from fairway.cli.output import console, echo, escaped, log_line, one_line, print_json, print_structured, table, warn
 from fairway.cli.sandbox import event_line
@@ -107,7 +107,7 @@ def test_nothing_is_printed_elsewhere() -> None:
             r"click\.(s?echo|prompt|confirm)|\bConsole\(|std(out|err)\.write|print_exception", file.read_text()
         )
     ]
-    assert found == ["app/live/log_stream.py", "cli/output.py"]
+    assert found == ["app/logs.py", "cli/output.py"]
 
 
 # -- every textual position of every command's input ---------------------------------------------------------------

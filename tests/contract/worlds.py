@@ -19,7 +19,7 @@ from fairway.api.pods import Pod
 from fairway.api.policy import Policy
 from fairway.app.sandbox.engine import Sandbox
 from fairway.app.sandbox.journal import Journal
-from fairway.app.sandbox.runtimes import run_time
+from fairway.app.sandbox.world import run_time
 from fairway.clock import SECOND, to_datetime
 from fairway.drive.loop import World
 from fairway.drive.scheduler_loop import SchedulerLoop

@@ -4,7 +4,7 @@ import json
 import re
 from pathlib import Path
 
-from fairway.app.live.metrics import RunMetrics
+from fairway.app.live.observing import RunMetrics
 
 DASHBOARD = Path(__file__).parents[2] / "deploy" / "grafana-scheduler.json"
 _SUFFIXES = ("_bucket", "_sum", "_count", "_total", "_created")

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fairway.cli.errors import run
-from fairway.cli.main import fairway
+from fairway.cli.main import fairway, run
 from support.pages import ROOT, in_the_checkout, plain  # noqa: F401 - a fixture
 
 pytestmark = pytest.mark.usefixtures("in_the_checkout")

@@ -42,7 +42,7 @@ def test_no_report_sets_its_cluster_aside(free: object, usage: object) -> None:
     [
         ('{"cpu": {"a": 1}}', "fairway.dev/free.cpu: invalid quantity \"{'a': 1}\": expected a number or a text"),
         ('{"cpu": [1]}', "fairway.dev/free.cpu: invalid quantity '[1]': expected a number or a text"),
-        ('{"cpu": "1", "cpu": "2"}', "fairway.dev/free: 'cpu' is given twice; taken as not reported"),
+        ('{"cpu": "1", "cpu": "2"}', "fairway.dev/free: 'cpu' is given twice; treated as not reported"),
         ("{", "fairway.dev/free: not JSON: "),
         (f'{{"cpu": {"9" * 5000}}}', "fairway.dev/free: Exceeds the limit (4300 digits)"),
     ],

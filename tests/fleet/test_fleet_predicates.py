@@ -73,7 +73,7 @@ def test_reasons_say_what_is_there_and_what_is_required() -> None:
         ),
         "bare": (
             "Predicate",
-            "label env is not there, 'prod' is required; claim region is not there, one of [eu, ap] is required",
+            "label env is missing, 'prod' is required; claim region is missing, one of [eu, ap] is required",
         ),
     }
 

@@ -99,7 +99,7 @@ def test_room_taken_by_others_is_told_and_no_placement_is_moved() -> None:
     state.upsert(silent)
     [outcome] = run(state).outcomes
     assert outcome.clusters == ("one",)
-    assert condition(outcome, "PlacementOverdrawn")[2] == "one does not report what is free"
+    assert condition(outcome, "PlacementOverdrawn")[2] == "one does not report its free capacity"
 
 
 def test_a_lost_node_overdraws_all_that_hold_the_dimension() -> None:

@@ -12,10 +12,9 @@ from typing import Any
 
 import msgspec
 
-from fairway.app.hub.service import FleetController
-from fairway.app.hub.settings import FleetSettings
-from fairway.app.live.election import LeaderElection
-from fairway.app.live.logs import RunLog
+from fairway.app.hub import FleetController, FleetSettings
+from fairway.app.live.program import LeaderElection
+from fairway.app.logs import RunLog
 from fairway.kube.http.exchange import ApiAnswer, ApiRequest, MayLeave
 from fairway.kube.install.bundle import objects
 from fairway.kube.install.options import InstallOptions
@@ -240,7 +239,7 @@ class LiveFleet:
 
     def __enter__(self) -> LiveFleet:
         self._thread.start()
-        eventually(lambda: self.placer.ready.is_set() or not self._thread.is_alive(), "all kinds are listed")
+        eventually(lambda: self.placer.ready.is_set() or not self._thread.is_alive(), "all kinds listed")
         if self._thread.is_alive():
             counted = self.placer._queue.on_request
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import msgspec
 
-from fairway.app.live.election import LeaderElection
-from fairway.app.live.logs import RunLog
+from fairway.app.live.program import LeaderElection
 from fairway.app.live.service import LiveScheduler
 from fairway.app.live.settings import RunSettings
+from fairway.app.logs import RunLog
 from fairway.drive.store import ObjectStore
 from fairway.kube.server.kubeconfig import find_connection
 from kube.cluster import Cluster, eventually
@@ -48,7 +48,7 @@ class Live:
 
     def __enter__(self) -> Live:
         self._thread.start()
-        eventually(lambda: self.scheduler.ready.is_set() or not self._thread.is_alive(), "all kinds are listed")
+        eventually(lambda: self.scheduler.ready.is_set() or not self._thread.is_alive(), "all kinds listed")
         return self
 
     def __exit__(

@@ -25,7 +25,7 @@ from contract.worlds import TIMING, Played
 from fairway.api.kinds import ApiObject, ObjectKey
 from fairway.api.pods import Pod
 from fairway.api.policy import Policy
-from fairway.app.sandbox.runtimes import run_time
+from fairway.app.sandbox.world import run_time
 from fairway.clock import SECOND, Micros, to_datetime
 from fairway.drive.change import Bind, Change
 from fairway.drive.loop import World
@@ -117,7 +117,7 @@ class OnServer(Played):
         self._served: list[ServedKind] = [served for served in found.values() if served is not None]
         self._clear()
         self._sockets.run(self._start(policy))
-        eventually(lambda: self._take() and not self._feed.awaited, "all kinds are listed")
+        eventually(lambda: self._take() and not self._feed.awaited, "all kinds listed")
         self.submit(*objects)
         self._rest()
 

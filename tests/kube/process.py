@@ -17,7 +17,7 @@ import yaml
 
 from kube.forked import ForkedProcess, ForkServer
 
-OUT_OF_REACH = "the API server was out of reach; all objects are listed again"
+OUT_OF_REACH = "the API server was unreachable; listing all objects again"
 
 
 class RunProcess:
@@ -118,7 +118,7 @@ class RunProcess:
                 ends.pop(0)
             before = leads and is_ready
             leads = {"leading": True, "not leading": False}.get(line["message"], leads)
-            is_ready = {"all kinds are listed": True, OUT_OF_REACH: False}.get(line["message"], is_ready)
+            is_ready = {"all kinds listed": True, OUT_OF_REACH: False}.get(line["message"], is_ready)
             if leads and is_ready and not before:
                 since = at
             elif before and not (leads and is_ready):

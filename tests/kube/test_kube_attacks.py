@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from fairway.app.live.election import LeaderElection
+from fairway.app.live.program import LeaderElection
 from fairway.clock import SECOND, wall_clock
 from fairway.kube.http.exchange import ApiAnswer, ApiRequest
 from fairway.kube.writing.loop_thread import SteadyClock
@@ -196,7 +196,7 @@ def test_two_schedulers_of_one_name_without_a_lease_bind_each_pod_once(
         for live in (one, two):
             eventually(lambda: is_settled(live))  # noqa: B023 - looked at before the next one
             assert live.logged(MISTAKE) == []
-            assert live.logged("gang evicted: it could not be completed in time") == []
+            assert live.logged("gang evicted because it could not be completed in time") == []
 
 
 def test_a_dry_run_writes_nothing_at_all(installed: ControlPlane, cluster: Cluster, tmp_path: Path) -> None:
@@ -223,7 +223,7 @@ def test_a_dry_run_writes_nothing_at_all(installed: ControlPlane, cluster: Clust
         member(cluster, "g-1", "g")
         eventually(lambda: {"Bind", "AllocateClaim"} <= {line["change"] for line in live.logged("would write")})
         policy.write_text("actions: nonsense\n")
-        eventually(lambda: live.logged("policy refused, the last good one stays in use"))
+        eventually(lambda: live.logged("policy rejected; the previous one stays in use"))
         cycles = live.cycles
         cluster.pod("last")
         eventually(lambda: live.cycles > cycles)

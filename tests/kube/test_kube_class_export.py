@@ -136,7 +136,7 @@ def test_the_server_takes_the_expression_of_every_form(classes: Classes) -> None
 
 
 def test_with_watch_they_are_kept_in_step(classes: Classes, cluster: Cluster) -> None:
-    code = "import fairway.cli.classes_apply as a; a.EVERY = 0.2; from fairway.cli.main import main; main()"
+    code = "import fairway.cli.classes as a; a.EVERY = 0.2; from fairway.cli.main import main; main()"
     words = ["classes", "export", "--apply", "--watch", *classes.options]
     process = subprocess.Popen([sys.executable, "-c", code, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:

@@ -14,7 +14,7 @@ import pytest
 from prometheus_client import CollectorRegistry, Gauge
 
 from fairway.app.live.debugging import refusal
-from fairway.app.live.pending import PendingPods
+from fairway.app.live.observing import PendingPods
 from fairway.app.live.recorder import LiveRecorder
 from fairway.cli.main import main
 from fairway.clock import SECOND
@@ -55,7 +55,7 @@ def test_the_state_and_the_plan_are_shown_on_the_loopback_address(cluster: Clust
         assert own == [f"{cluster.namespace}/large"]
         assert asked(live, "/debug/state?kind=Secret") == (
             400,
-            {"error": "kind is 'Secret', expected a kind that is read, such as Pod"},
+            {"error": "kind is 'Secret', expected a supported kind, such as Pod"},
         )
         assert asked(live, "/debug/plan", Origin="http://elsewhere.example")[0] == 403
         assert asked(live, "/debug/plan", Host="fairway.example")[0] == 403
@@ -121,7 +121,7 @@ def test_a_recorded_live_cycle_is_decided_again(cluster: Cluster, tmp_path: Path
     for number in range(last + 1):
         code, output = replayed(tmp_path / "log", number)
         assert code == 0, output
-        assert f"Cycle {number}: the same plan, to the byte." in output
+        assert f"Cycle {number}: the plan is identical to the recorded one." in output
 
 
 def recorded(folder: Path, megabytes: int = 1) -> tuple[LoopStage, LiveRecorder, list[str]]:
@@ -149,7 +149,7 @@ def test_a_recording_keeps_to_its_size_and_its_last_cycles_can_be_decided_again(
         assert replayed(tmp_path / "log", number)[0] == 0
     code, output = replayed(tmp_path / "log", 0)
     assert code == 2
-    assert f"there is no cycle 0, its first is {int(parts[0].name)}" in output
+    assert f"no cycle 0; the first one is {int(parts[0].name)}" in output
     assert failures == []
 
 
@@ -169,5 +169,5 @@ def test_a_full_disk_ends_the_recording_and_nothing_else(tmp_path: Path, monkeyp
 
 def test_a_folder_with_a_recording_is_not_written_over(tmp_path: Path) -> None:
     (tmp_path / "00000000").mkdir()
-    with pytest.raises(InputError, match="a recording is there already"):
+    with pytest.raises(InputError, match="already contains a recording"):
         recorded(tmp_path)

@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 import msgspec
 
-from fairway.app.live.election import LeaderElection
-from fairway.app.live.metrics import RunMetrics
+from fairway.app.live.observing import RunMetrics
+from fairway.app.live.program import LeaderElection
 from fairway.app.live.settings import RunSettings
 from fairway.cli.run import command
 from fairway.kube.install.bundle import objects

@@ -117,7 +117,7 @@ def test_foreign_edits_of_decisions_are_repaired(hub: Hub) -> None:
         hub.delete(path)
         eventually(lambda: hub.chosen("p") == ["a"])
         live.settle()
-        assert [line["placement"] for line in live.logged("decision was changed by another program, written again")]
+        assert [line["placement"] for line in live.logged("decision changed by another program; writing it again")]
         assert "DecisionRepaired" in {reason for reason, _ in hub.notes("p")}
         assert live.placer.metrics.repairs._value.get() >= 3
 

@@ -103,7 +103,7 @@ def test_questions_to_the_hub(shell: Shell) -> None:
     assert "shop/storefront" in placed
     assert "amsterdam" in placed
     told = shell.run(command("fairway explain"))
-    assert "What would bring warsaw in:" in told
+    assert "What would make it select warsaw:" in told
     found = shell.run(command("fairway clusters"))
     assert re.search(r"lisbon .*maintenance:NoSelect", found), found
     for one in ("fairway place", "fairway explain", "fairway clusters"):
@@ -116,11 +116,11 @@ def test_questions_to_the_hub(shell: Shell) -> None:
         ("fairway place --context nowhere", "nowhere"),
         (
             "fairway explain placement shop/none --context hub",
-            "placement shop/none is not there; there are: shop/storefront",
+            "placement shop/none does not exist; there are: shop/storefront",
         ),
         (
             "fairway explain placement shop/storefront --context hub --cluster warsw",
-            "cluster warsw is not there; there are: warsaw",
+            "cluster warsw does not exist; there are: warsaw",
         ),
         ("fairway clusters --kubeconfig missing.kubeconfig", "missing.kubeconfig"),
     ],

@@ -340,7 +340,7 @@ def test_an_error_of_ours_costs_one_placement_and_not_the_hub(hub: Hub, monkeypa
         assert "ZeroDivisionError: of this test" in said[0][1]
         hub.managed("b")
         eventually(lambda: hub.chosen("z") == ["a", "b"])
-        assert len(live.logged("placement not decided: an error in Fairway")) == 1  # and not again and again
+        assert len(live.logged("placement not decided because of an error in Fairway")) == 1  # and not again and again
         monkeypatch.undo()
         hub.patch(hub.placement_path("broken"), {"spec": {"numberOfClusters": 1}})
         eventually(lambda: len(hub.chosen("broken")) == 1)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fairway.app.live.election import LeaderElection
+from fairway.app.live.program import LeaderElection
 from fairway.kube.install.bundle import objects
 from fairway.kube.install.options import InstallOptions
 from kube.cluster import eventually

@@ -31,7 +31,7 @@ def gang(cluster: Cluster, size: int) -> None:
 
 
 def evicted(live: Live) -> bool:
-    return bool(live.logged("gang evicted: it could not be completed in time"))
+    return bool(live.logged("gang evicted because it could not be completed in time"))
 
 
 def test_K8_a_gang_whose_time_was_over_while_no_scheduler_ran_is_completed(cluster: Cluster) -> None:

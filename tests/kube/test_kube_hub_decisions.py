@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 
 from fairway.api.fleet import ClusterDecision, Placement, PlacementDecision, PlacementDecisionStatus
 from fairway.api.meta import ObjectMeta, OwnerReference
-from fairway.app.hub.service import FleetController
-from fairway.app.hub.settings import FleetSettings
-from fairway.app.live.logs import RunLog
+from fairway.app.hub import FleetController, FleetSettings
+from fairway.app.logs import RunLog
 from fairway.fleet.names import GROUP_INDEX_LABEL, GROUP_NAME_LABEL, PLACEMENT_LABEL
 from fairway.kube.http.exchange import NO_ANSWER, ApiAnswer, ApiRequest, WriteResult
 from fairway.kube.hub.decisions import Publication, Slices, are_same, as_published, in_order, owner_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairway.app.live.election import LeaderElection
+from fairway.app.live.program import LeaderElection
 from kube.cluster import Cluster, eventually
 from kube.controlplane.plane import ControlPlane
 from kube.live import Live

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairway.app.live.logs import RunLog
-from fairway.app.live.reporting import MOST_BYTES, HubReporter
+from fairway.app.live.reporting import MAX_BYTES, HubReporter
 from fairway.app.live.settings import read_settings
+from fairway.app.logs import RunLog
 from fairway.clock import SECOND
 from fairway.drive.member import MAX_PLACEMENTS, PlacementPods, member_report
 from fairway.errors import InputError
@@ -128,7 +128,7 @@ def test_labels_and_selectors_of_users_cannot_make_a_report_too_large_for_the_hu
     assert len(found) == MAX_PLACEMENTS
     assert "example.com/none" not in member.says(FREE)
     assert all("nodeSelector" not in one for one in member.says(SHAPES))
-    assert sum(map(len, member_report(member.state, member.pods, 0).values())) < MOST_BYTES
+    assert sum(map(len, member_report(member.state, member.pods, 0).values())) < MAX_BYTES
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(1, 4), st.booleans(), st.booleans()), max_size=20))
@@ -237,7 +237,7 @@ def test_a_hub_that_refuses_is_told_of_once_and_asked_again(answer: ApiAnswer) -
         assert len(stage.lines) == 1
         stage.hub.answer = ApiAnswer(200)
         await stage.offer({FREE: "a"})
-        assert stage.lines[1:] == ["1970-01-01T00:00:00Z INFO the hub takes reports again cluster=c1"]
+        assert stage.lines[1:] == ["1970-01-01T00:00:00Z INFO the hub accepts reports again cluster=c1"]
 
     asyncio.run(story())
 
@@ -283,5 +283,5 @@ def test_a_report_that_no_hub_takes_is_not_sent() -> None:
 
 
 def test_a_hub_needs_a_name_for_this_cluster() -> None:
-    with pytest.raises(InputError, match="reportTo and reportAs go together"):
+    with pytest.raises(InputError, match="reportTo and reportAs must be set together"):
         read_settings(None, {"reportTo": "hub.yaml"})

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from fairway.app.live.election import LeaderElection
+from fairway.app.live.program import LeaderElection
 from fairway.app.live.settings import read_settings
 from fairway.errors import InputError
 from fairway.kube.writing.ready_writes import WriteRank
@@ -60,7 +60,7 @@ def test_a_policy_file_is_read_again_and_a_bad_one_keeps_the_old(cluster: Cluste
         cluster.pod("p")
         eventually(lambda: live.cycles)
         policy.write_text("actions: enqueue, alocate\n")
-        refused = eventually(lambda: live.logged("policy refused, the last good one stays in use"))
+        refused = eventually(lambda: live.logged("policy rejected; the previous one stays in use"))
         assert "alocate" in refused[0]["why"]
         path = f"/apis/events.k8s.io/v1/namespaces/{cluster.namespace}/events"
         said = eventually(lambda: [one for one in cluster.get(path)["items"] if one["reason"] == "PolicyRefused"])
@@ -78,7 +78,7 @@ def test_a_policy_in_a_config_map_is_read_again(cluster: Cluster) -> None:
     with Live(cluster, policy_config_map=f"{cluster.namespace}/fairway-policy", policy_interval=0.1) as live:
         cluster.pod("p")
         cluster.plane.call("PATCH", f"{path}/fairway-policy", {"data": {"policy.yaml": "nonsense: 1"}}, kind="merge")
-        eventually(lambda: live.logged("policy refused, the last good one stays in use"))
+        eventually(lambda: live.logged("policy rejected; the previous one stays in use"))
         cluster.plane.call("PATCH", f"{path}/fairway-policy", {"data": {"policy.yaml": ALLOCATING}}, kind="merge")
         eventually(lambda: cluster.places() == {"p": "n"})
 
@@ -104,7 +104,7 @@ def test_a_shadow_policy_is_compared_and_not_carried_out(cluster: Cluster, tmp_p
     with Live(cluster, shadow_policy=str(tmp_path / "shadow.yaml")) as live:
         cluster.pod("p")
         eventually(lambda: cluster.places() == {"p": "n"})
-        said = eventually(lambda: live.logged("the shadow policy would do otherwise"))
+        said = eventually(lambda: live.logged("shadow policy differs"))
         assert said[0]["bindings"] == f"{cluster.namespace}/p"
         assert b'fairway_shadow_differences_total{kind="bindings"} 1.0' in live.scheduler.metrics.text()
         shown = json.loads(answer(live, "/debug/plan")[1])["shadow"]

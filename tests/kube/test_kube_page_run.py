@@ -205,7 +205,7 @@ def test_scheduling_goes_on_when_the_page_is_killed(page: LivePageOf, cluster: C
     assert page.ask("/api/v1/session", tenancy.admin).status == 0
     cluster.pod("after")
     eventually(lambda: cluster.places()["after"] == "n", "the pod is bound")
-    eventually(lambda: page.run.logged("the page is no longer fed; scheduling goes on"), "the log says so")
+    eventually(lambda: page.run.logged("the page was disconnected; scheduling continues"), "the log says so")
     page.start_page()  # as a kubelet does; what happened meanwhile is shown
     eventually(lambda: page.job(f"{cluster.namespace}/after", tenancy.admin).get("job"), "the page shows the pod")
 

@@ -15,7 +15,7 @@ import pytest
 
 from fairway.api.core import Node
 from fairway.api.kinds import ApiObject, Kind
-from fairway.app.live.election import LeaderElection
+from fairway.app.live.program import LeaderElection
 from fairway.errors import ApiError, NoAnswerError
 from fairway.kube.http.client import ApiClient, Query
 from fairway.kube.reading import reflector as reflector_module
@@ -255,7 +255,7 @@ def test_K2_an_object_that_cannot_be_read_is_left_out_counted_and_named_once(clu
         cluster.pod("p")
         eventually(lambda: cluster.places() == {"p": "n"})
         eventually(lambda: b'fairway_unreadable_objects_total{kind="HyperNode"} 2.0' in live.scheduler.metrics.text())
-        named = live.logged("left out: the object cannot be read")
+        named = live.logged("object left out because it cannot be read")
         assert [line["object"] for line in named] == ["HyperNode bad"]
         assert "spec.tier" in named[0]["why"]
         known = live.on_loop(lambda: [thing.metadata.name for _, thing in live.store.of_kind("HyperNode")])
@@ -313,7 +313,7 @@ def test_K3_no_cycle_runs_before_every_kind_was_listed(cluster: Cluster) -> None
     live = Live(cluster, prepare=hold_back)
     live._thread.start()
     eventually(
-        lambda: len(live.logged("listed")) + len(live.logged("not installed, looked for again every minute")) >= 20
+        lambda: len(live.logged("listed")) + len(live.logged("kind not installed; checking again every minute")) >= 20
     )
     eventually(lambda: live.scheduler._is_ready() == (False, "not listed yet: Namespace (v1)"))
     assert live.cycles == 0

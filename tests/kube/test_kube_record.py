@@ -33,7 +33,7 @@ def test_what_was_recorded_gives_the_same_plan(tmp_path: Path) -> None:
     assert again == first
     replayed = invoke("replay", str(out / "cycle"), "--at", "0", "-o", "json")
     assert replayed.plan == first
-    assert "the same plan, to the byte" in replayed.err
+    assert "the plan is identical to the recorded one" in replayed.err
 
 
 def test_two_recordings_of_the_same_are_the_same_bytes(tmp_path: Path) -> None:

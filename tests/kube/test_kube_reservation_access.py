@@ -52,11 +52,11 @@ def test_an_identity_that_the_admission_policy_refuses_reserves_nothing(
     """An administrator may do everything, but the installed policy accepts Reservations of the scheduler only."""
     with Live(cluster, user="admin", policy=policy) as live:
         (warning,) = eventually(
-            lambda: live.logged("nodes are not reserved for starving jobs: Reservations cannot be written")
+            lambda: live.logged("not reserving nodes for starving jobs, because Reservations cannot be written")
         )
         assert (warning["level"], "only Fairway writes reservations" in warning["why"]) == ("warning", True)
         _fill(cluster)
-        eventually(lambda: "nothing is reserved: Reservations cannot be written" in _message(cluster, "large"))
+        eventually(lambda: "no node is reserved for it: Reservations cannot be written" in _message(cluster, "large"))
         cluster.delete(f"{cluster.pods}/first")
         cluster.pod("small")
         eventually(lambda: cluster.places() == {"second": "n", "large": "", "small": "n"}, "the node is not kept free")
@@ -93,7 +93,7 @@ def test_reservations_that_are_refused_later_are_given_up_and_made_again_when_th
         "spec": {"policyName": name, "validationActions": ["Deny"]},
     }
     with Live(cluster, policy=policy) as live:
-        assert not live.logged("nodes are not reserved for starving jobs: Reservations cannot be written")
+        assert not live.logged("not reserving nodes for starving jobs, because Reservations cannot be written")
         apply(cluster.plane, [deny, bound])
         try:
             eventually(lambda: not _may_write(cluster), "the policy is in effect")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fairway.app.live.election import LeaderElection
+from fairway.app.live.program import LeaderElection
 from kube.access import grant, grant_in
 from kube.cluster import Cluster, eventually
 from kube.controlplane.plane import ControlPlane, data_folder

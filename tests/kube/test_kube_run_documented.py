@@ -119,7 +119,7 @@ def test_a_dry_run_beside_another_scheduler_writes_nothing(shell: Shell) -> None
     (shell.folder / "policy.yaml").write_text((EXAMPLES / "volcano.yaml").read_text())
     process = shell.start(command("fairway run --scheduler-names volcano --policy policy.yaml --dry-run"))
     try:
-        eventually(lambda: "all kinds are listed" in shell.log)
+        eventually(lambda: "all kinds listed" in shell.log)
     finally:
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0, shell.log

@@ -57,7 +57,7 @@ def test_a_cycle_that_does_not_end_is_reported_and_fails_health(
         slow.clear()
         leave.set()
         eventually(lambda: cluster.places() == {"p": "n"})
-        eventually(lambda: live.logged("scheduling continues"))
+        eventually(lambda: live.logged("scheduling has resumed"))
         eventually(lambda: health(live) == (200, "ok\n"))
 
 

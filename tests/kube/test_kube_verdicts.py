@@ -174,7 +174,7 @@ def test_a_scheduler_works_from_when_it_leads_and_has_listed_all(tmp_path: Path)
     def line(at: float, message: str) -> str:
         return json.dumps({"time": f"{datetime.fromtimestamp(at + offset, UTC).isoformat()}", "message": message})
 
-    ready, leading, not_leading = "all kinds are listed", "leading", "not leading"
+    ready, leading, not_leading = "all kinds listed", "leading", "not leading"
     said = [(1, leading), (3, ready), (11, ready), (12, leading), (14, not_leading), (15, leading), (16, OUT_OF_REACH)]
     said += [(18, ready), (31, ready)]
     (tmp_path / "r.log").write_text("\n".join(line(at, text) for at, text in said))

@@ -310,7 +310,7 @@ def test_K8_a_gang_whose_bind_was_refused_for_good_is_completed_by_a_new_pod(clu
         eventually(lambda: cluster.places() == {"g0": "n"})
         member(cluster, "g2", "g")
         eventually(lambda: cluster.places() == {"g0": "n", "g2": "n"})
-        assert live.logged("gang evicted: it could not be completed in time") == []
+        assert live.logged("gang evicted because it could not be completed in time") == []
 
 
 def test_K8_a_gang_that_cannot_be_completed_is_evicted_and_the_event_says_so(cluster: Cluster) -> None:

@@ -262,7 +262,7 @@ def test_a_pod_on_a_node_counts_there_whatever_resources_it_names(scheduler: str
     assert not plan.bindings
     assert reasons(plan)["good"] == "InsufficientResources"
     [warning] = plan.warnings
-    assert "evil/waits is set aside: requests 65 resource names that nothing else here has" in warning
+    assert "evil/waits is set aside: requests 65 resource names that no other object uses" in warning
     check(state)
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fairway.api.kinds import ApiObject
 from fairway.api.policy import Policy
 from fairway.app.live.settings import read_settings
-from fairway.cli.run import _given
+from fairway.cli.run import _settings
 from fairway.errors import InputError
 from fairway.scheduler.decide import decide_and_explain
 from fairway.scheduler.framework.session import Session
@@ -106,7 +106,7 @@ def test_run_takes_the_bound_as_a_setting(tmp_path: Path) -> None:
     path.write_text("apiVersion: fairway.dev/v1alpha1\nkind: FairwayConfiguration\ncolumnMemory: 64\n")
     assert read_settings(None, {}).column_memory << 20 == COLUMN_BYTES
     assert read_settings(str(path), {}).column_memory == 64
-    assert read_settings(str(path), _given({"column_memory": 8})).column_memory == 8
+    assert read_settings(str(path), _settings({"column_memory": 8})).column_memory == 8
     for wrong in (0, -1, 1 << 30, "much"):
         with pytest.raises(InputError, match="columnMemory"):
             read_settings(None, {"columnMemory": wrong})

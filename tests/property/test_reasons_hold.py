@@ -148,14 +148,14 @@ WITHOUT_NUMBERS = (
     r"the cluster has no nodes",
     r"queue \S+ (?:is closed|does not exist)",
     r"queue \S+, above \S+, does not exist",
-    r"queue \S+ has children \(.*\); jobs run in leaves only",
+    r"queue \S+ has children \(.*\); jobs can only be in leaf queues",
     r"its PodGroup \S+ does not exist",
-    r"no node that it may use takes any pod; now .*",
-    r"a pod needs more than any one node has, though no single resource is too little everywhere; now .*",
+    r"no node that it may use accepts pods; now .*",
+    r"a pod needs more than any single node has, although each resource alone is available on some node; now .*",
     r".*\bgate.*",
     r"none of the policy's actions \(.*\) places it",
-    r"a limit stopped it when it was its turn, and does so no more; the next cycle considers it again",
-    r"its queue had too little left when the cycle began; the next cycle considers it again",
+    r"a limit blocked it at its turn and no longer does; the next cycle considers it again",
+    r"its queue had too little left at the start of the cycle; the next cycle considers it again",
 )
 NOTES = r"(?:; .*)?"
 

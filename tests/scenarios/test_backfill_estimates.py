@@ -209,7 +209,7 @@ def test_the_same_goes_for_groups_and_ends_when_it_is_put_right():
 def test_many_of_them_are_counted():
     bad = [annotated(waiting(f"w{i:02d}", cpu=1), expected_runtime="?") for i in range(30)]
     warnings = plan(node("n1", cpu=2), bad, policy=planning("easy")).warnings
-    assert warnings[20] == "10 more annotations cannot be understood"
+    assert warnings[20] == "10 more annotations are invalid"
     assert warnings[21].startswith("backfill easy: no pod has a run time")
 
 

@@ -28,7 +28,7 @@ def test_parents_in_a_circle_are_a_reason_for_the_jobs_there(queues, circle):
     made = plan(make.node("n1", cpu=4), queues, make.pod("p", queue="a", cpu=1), make.pod("q", cpu=1))
     assert bound(made) == {"q": "n1"}
     assert reasons(made) == {"p": "QueueNotFound"}
-    assert f"the parents of queue a go in a circle: {circle}" in waiting(made)["p"].message
+    assert f"the parents of queue a form a cycle: {circle}" in waiting(made)["p"].message
 
 
 def test_pods_that_run_in_a_circle_of_queues_are_still_counted():
@@ -120,7 +120,7 @@ def test_a_priority_class_that_does_not_exist_counts_as_none_and_is_said():
     pods = [make.pod("a", cpu=1, spec={"priorityClassName": "nobody"}), make.pod("b", cpu=1, spec={"priority": 1})]
     made = plan(make.node("n1", cpu=1), pods)
     assert bound(made) == {"b": "n1"}
-    assert made.warnings == ("priorityclass nobody not found: counted as if none were named",)
+    assert made.warnings == ("priorityclass nobody not found: treated as if none were named",)
 
 
 def test_two_default_queues_are_an_error_that_names_both_places(tmp_path):

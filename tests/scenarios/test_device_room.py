@@ -162,7 +162,7 @@ def test_nothing_is_reserved_where_devices_could_not_serve_all_of_it_together(
     world = state_of(ANY, HIGH, PAIRS, device_node("n1", *devices), asking("s", classes=classes, created=0))
     found = decided(world, RESERVE)
     assert found.reservations == ()
-    assert "no node has devices that would serve default/s" in found.pending[0].message
+    assert "no node has devices for default/s" in found.pending[0].message
 
 
 def test_two_reservations_on_a_node_are_for_different_devices() -> None:

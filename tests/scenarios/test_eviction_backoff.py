@@ -83,7 +83,7 @@ def test_the_plan_says_when_the_protection_ends_and_the_claimant_why_it_waits():
     found = plan(objects, policy=POLICY)
     assert evicted(found) == []
     assert found.document()["recheckAt"] == make.at(DAY + 100)
-    said = f"a job that it may take from was stopped before and is protected until {make.at(DAY + 100)}"
+    said = f"a possible victim was evicted before and is protected until {make.at(DAY + 100)}"
     assert said in notes(found, "high")
 
 

@@ -52,7 +52,7 @@ class TestResize:
 def test_pods_on_a_node_that_is_not_there_count_in_their_queue_with_a_warning() -> None:
     found = plan(node("n", cpu=4), queue("q"), [pod(f"p{i}", node="gone", cpu=1, queue="q") for i in range(2)])
     assert {entry.name: entry.allocated["cpu"] for entry in found.queues}["q"] == "2"
-    assert "node gone is not there, but 2 pods are on it: counted in their queues" in found.warnings
+    assert "node gone does not exist, but 2 pods are on it: counted in their queues" in found.warnings
 
 
 def test_fields_of_volcano_that_have_no_effect_are_named(tmp_path: Any) -> None:

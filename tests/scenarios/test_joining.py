@@ -204,7 +204,7 @@ class TestGates:
         members = [pod(f"g-{i}", group="g", cpu=1, gates=["hold"] * (i > 0)) for i in range(3)]
         seen = waiting(plan(ROOM, group("g", minimum=3), members))["g"]
         assert seen.reason == "SchedulingGated"
-        assert seen.message == "has 1 of the 3 pods it needs at least; 2 pods have scheduling gates: hold"
+        assert seen.message == "has 1 of its minimum of 3 pods; 2 pods have scheduling gates: hold"
 
     def test_gates_above_the_minimum_hold_no_job_up(self):
         members = [pod(f"g-{i}", group="g", cpu=1, gates=["hold"] * (i > 1)) for i in range(3)]

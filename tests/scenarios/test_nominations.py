@@ -150,7 +150,7 @@ def test_a_gang_that_lost_a_place_for_good_gives_up_the_rest():
     state = state_of(make.node("n1", cpu=2), group, named, waiting("other", cpu=2))
     found = cycle(state, POLICY)
     assert (bound(found), nominations(found), found.recheck_at) == ({}, {}, BEGIN + DAY * SECOND + 1)
-    assert released(found)["g-0"] == "the job has no place for all that it needs any more"
+    assert released(found)["g-0"] == "the job no longer has nodes for its minimum"
 
 
 def test_a_claimant_that_fits_elsewhere_goes_there():

@@ -72,13 +72,13 @@ SCENARIOS = (
         nodes=FIVE,
         queues=[make.queue("q", parent="gone")],
         jobs=[make.pod("p", queue="q", cpu=1)],
-        expect=waits("p", "QueueNotFound", "queue gone, above q, does not exist"),
+        expect=waits("p", "QueueNotFound", "queue gone, an ancestor of q, does not exist"),
     ),
     Scenario(
         "a gang with too few pods",
         nodes=FIVE,
         jobs=[make.group("g", minimum=3), make.pod("a", group="g", cpu=1), make.pod("b", group="g", cpu=1)],
-        expect=[nothing_placed, waits("g", "GangTooFewPods", "has 2 of the 3 pods it needs at least")],
+        expect=[nothing_placed, waits("g", "GangTooFewPods", "has 2 of its minimum of 3 pods")],
     ),
     Scenario(
         "a gang with too few pods in a role",
@@ -88,7 +88,7 @@ SCENARIOS = (
             make.pod("a", group="g", role="worker", cpu=1),
             make.pod("b", group="g", role="worker", cpu=1),
         ],
-        expect=waits("g", "GangTooFewPods", "has 0 of the 1 pods it needs at least in role 'driver'"),
+        expect=waits("g", "GangTooFewPods", "has 0 of its minimum of 1 pods in role 'driver'"),
     ),
     Scenario(
         "a gang of which one role finds no node says which of its pods that is",
@@ -109,7 +109,7 @@ SCENARIOS = (
             make.pod("b", group="g", role="worker", cpu=1),
             make.pod("c", group="g", role="worker", cpu=1),
         ],
-        expect=waits("g", "GangTooFewPods", "has 0 of the 1 pods it needs at least in role 'driver'"),
+        expect=waits("g", "GangTooFewPods", "has 0 of its minimum of 1 pods in role 'driver'"),
     ),
     Scenario(
         "pods that name a group that does not exist",
@@ -121,7 +121,7 @@ SCENARIOS = (
         "a group without pods",
         nodes=FIVE,
         jobs=[make.group("g", minimum=3)],
-        expect=waits("g", "GangTooFewPods", "has 0 of the 3 pods it needs at least"),
+        expect=waits("g", "GangTooFewPods", "has 0 of its minimum of 3 pods"),
     ),
     Scenario(
         "a group that is not let in because of its queue's capability",

@@ -189,7 +189,7 @@ def test_a_gang_that_loses_one_of_its_places_finds_another_or_gives_up_the_rest(
     found = cycle(state, everywhere)
     assert reservations(found) == {}
     assert released(found) == {
-        "g-0": "the job has no place for all that it needs any more",
+        "g-0": "the job no longer has nodes for its minimum",
         "g-1": "its node is gone",
     }
 
@@ -328,7 +328,7 @@ def test_a_pod_that_runs_needs_its_reservation_no_longer():
 
 def test_a_reservation_is_shown_with_the_reason_for_which_the_job_waits():
     found = plan(full(), big(), policy=POLICY)
-    assert "it has places on n1 and waits for free capacity there" in notes(found, "big")
+    assert "it has reserved n1 and waits for free capacity there" in notes(found, "big")
     assert pending(found)["big"].starving
 
 

@@ -45,7 +45,7 @@ def test_standing_reservations_count_against_the_percent():
     standing = reserved(waiting("old", cpu=4), ("old", "n2", "reserved"))
     found = plan(many("n1", "n2"), standing, waiting("big", cpu=4), policy=reserving())
     assert reservations(found) == {"old": ("n2", "reserved")}
-    assert "no node is reserved for it: 1 node carries reservations of other jobs, and no more may" in notes(
+    assert "no node is reserved for it: 1 node has reservations of other jobs, which is the limit" in notes(
         found, "big"
     )
 
@@ -239,7 +239,7 @@ def test_a_gang_reserves_for_all_that_it_misses_or_for_none():
     assert len(reservations(plan(cluster, waiting_gang("g", 2, cpu=4), policy=reserving()))) == 2
     found = plan(cluster, waiting_gang("g", 3, cpu=4), policy=reserving())
     assert reservations(found) == {}
-    assert "no node is reserved for it: the 2 that may carry reservations do not suffice" in notes(found, "g")
+    assert "no node is reserved for it: at most 2 nodes may be reserved, which is not enough" in notes(found, "g")
 
 
 def test_room_that_could_have_been_held_for_a_gang_that_reserves_nothing_is_free_for_others():

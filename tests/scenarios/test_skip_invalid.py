@@ -43,7 +43,7 @@ def test_with_the_flag_the_rest_is_decided_and_the_status_is_1(tmp_path):
     assert [entry["pod"] for entry in document["bindings"]] == ["default/good"]
     assert "spec.tolerations[0].operator" in result.err
     assert "spec.weight" in result.err
-    assert "2 objects set aside" in result.err
+    assert "2 invalid objects set aside" in result.err
 
 
 def test_with_nothing_to_set_aside_the_flag_changes_nothing(tmp_path):
@@ -159,7 +159,7 @@ def test_simulate_sets_aside(tmp_path):
     assert "--skip-invalid" in refused.err
     result = invoke("simulate", str(scenario), "--skip-invalid", "-o", "json")
     assert result.code == 1, result.err
-    assert "2 objects set aside" in result.err
+    assert "2 invalid objects set aside" in result.err
     assert json.loads(result.out)
 
 
@@ -167,4 +167,4 @@ def test_a_pod_on_a_node_that_is_set_aside_is_said_to_be_uncounted_there(tmp_pat
     pod = make.manifest(make.pod("bad", node="n1", cpu=1)) | {}
     pod["spec"]["tolerations"] = [{"key": "a", "operator": "Sometimes"}]
     result = run([*GOOD, pod], tmp_path, "--skip-invalid")
-    assert "spec.nodeName: is 'n1': what the pod uses there is not counted" in result.err
+    assert "spec.nodeName: is 'n1': the resources of the pod are not counted" in result.err

@@ -338,7 +338,8 @@ class TestWhatCannotBeHonoured:
         near = {"networkTopology": {"mode": "hard", "highestTierAllowed": 1}}
         spec = {"subGroupPolicy": [{"name": "workers", "subGroupSize": 2, **near}]}
         assert self.waits(gang("g", 2, spec)) == (
-            "spec.subGroupPolicy of its PodGroup is not supported yet; the job waits rather than be placed without it"
+            "spec.subGroupPolicy of its PodGroup is not supported yet; "
+            "the job stays pending rather than being placed without it"
         )
 
     def test_sub_groups_of_a_job_that_starts_with_some_of_its_pods(self):

@@ -50,8 +50,8 @@ def test_marked_pods_do_not(mark: dict[str, str]):
     assert sorted(bound(found)) == ["p0", "p1"]
     assert reasons(found)["p2"] == "QueueOverused"
     assert pending(found)["p2"].message.startswith(
-        "the job is marked as never to be evicted, so it is placed within what queue q1 deserves only, and never on "
-        "what is lent"
+        "the job is marked as never to be evicted, so it is placed only within what queue q1 deserves, never on "
+        "borrowed capacity"
     )
 
 
@@ -72,7 +72,7 @@ def test_pods_of_a_queue_that_is_never_evicted_do_not():
     queue = annotated(make.queue("q1"), never_evict="true")
     found = plan(queue, [thing for thing in cluster() if thing is not QUEUES[0]], three(), policy=POLICY)
     assert sorted(bound(found)) == ["p0", "p1"]
-    assert "nothing of queue q1 is ever evicted" in notes(found, "p2")
+    assert "pods of queue q1 are never evicted" in notes(found, "p2")
 
 
 @pytest.mark.parametrize(

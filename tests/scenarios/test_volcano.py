@@ -408,7 +408,7 @@ class TestPolicy:
     def test_a_flag_without_effect_is_said(self):
         policy = read("tiers:\n- plugins:\n  - name: binpack\n    enableJobOrder: false\n")
         assert policy.warnings == ("policy:4: tiers[0].plugins[0].enableJobOrder: has no effect: "
-            "binpack does not answer that question",)  # fmt: skip
+            "binpack has no such hook",)  # fmt: skip
 
 
 def test_for_volcano_s_users_what_foreign_pods_use_is_taken_off_after_the_factor():

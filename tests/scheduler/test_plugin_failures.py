@@ -187,7 +187,7 @@ def test_a_plugin_that_cannot_open_and_has_no_other_hook_is_named_once():
     made = run(CLUSTER, open=boom)
     assert bound(made) == bound(WITHOUT)
     named = [warning for warning in made.warnings if "plugin odd" in warning]
-    assert named == ["plugin odd could not be made or opened, and does nothing: RuntimeError: boom"]
+    assert named == ["plugin odd could not be created or opened, and is ignored: RuntimeError: boom"]
 
 
 def test_a_plugin_that_cannot_be_made_fails_the_same_way():

@@ -137,7 +137,7 @@ def test_two_scenarios_are_compared_cluster_by_cluster(tmp_path: Path) -> None:
     assert "three: cpu in use" in invoke("diff", first, second, "--workers", "1").out
     refused = invoke("diff", first, second, "--policy", "default", "--policy", "default")
     assert refused.code == 2
-    assert "two scenarios and 2 policies are given, expected at most one policy" in refused.err
+    assert "got two scenarios and 2 policies, expected at most one policy" in refused.err
 
 
 def test_a_fleet_and_a_single_cluster_are_not_confused(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ SMALL_DISK = """\
 import resource, signal, sys
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), int(sys.argv[1])))
-from fairway.cli.errors import run
+from fairway.cli.main import run
 from fairway.cli.main import fairway
 sys.exit(run(fairway, sys.argv[2:]))
 """
@@ -79,7 +79,7 @@ def test_what_is_no_folder_is_refused_before_the_run(
     spoil(target)
     result = invoke(name, scenario, *flags, str(target))
     assert (result.code, result.out) == (2, "")
-    assert "expected a folder that can be written to" in result.err
+    assert "expected a writable directory" in result.err
 
 
 @pytest.mark.parametrize(

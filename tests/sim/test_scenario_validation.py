@@ -130,7 +130,7 @@ def test_so_many_pods_at_once_are_refused(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(run, "MAX_PODS", 50)
     code, said = simulate(tmp_path, SCENARIO.replace("tasks: 2", "tasks: 7, count: 9000000, every: 0s"))
     assert code == 2
-    assert "s.yaml: more than 50 pods would be there at once, at 2026-01-01T00:00:00Z: expected fewer jobs" in said
+    assert "s.yaml: more than 50 pods would exist at once, at 2026-01-01T00:00:00Z: expected fewer jobs" in said
 
 
 MANY = ",".join(map(str, range(20)))

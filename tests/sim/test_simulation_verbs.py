@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fairway.cli.errors import run
-from fairway.cli.main import fairway
+from fairway.cli.main import fairway, run
 from support.reports import embedded
 
 pytestmark = pytest.mark.usefixtures("built_page")
@@ -169,11 +168,11 @@ def test_replay_gives_the_logged_plan_and_what_another_policy_would_do(
     assert call("replay", log, "--at", "3", "-o", "json") == 0
     captured = capsys.readouterr()
     assert "bindings" in json.loads(captured.out)
-    assert captured.err == "Cycle 3: the same plan, to the byte.\n"
+    assert captured.err == "Cycle 3: the plan is identical to the recorded one.\n"
     other = tmp_path / "p.yaml"
     other.write_text("actions: [enqueue]\n")
     assert call("replay", log, "--at", "3", "--policy", str(other)) == 0
-    assert "not the plan that was logged" in capsys.readouterr().err
+    assert "the plan differs from the recorded one" in capsys.readouterr().err
     (tmp_path / "log" / "policy.json").write_text('{"actions": ["enqueue"]}')
     assert call("replay", log, "--at", "3") == 1
     assert call("replay", log, "--at", "9999") == 2
@@ -242,7 +241,7 @@ def test_a_folder_that_cannot_be_written_is_said_before_anything_runs(
     ):
         assert call(*arguments, str(tmp_path / "file")) == 2
         captured = capsys.readouterr()
-        assert "file: File exists, expected a folder that can be written to" in captured.err
+        assert "file: File exists, expected a writable directory" in captured.err
         assert not captured.out
     assert (tmp_path / "file").read_text() == "mine"
 
@@ -256,4 +255,4 @@ def test_replay_under_another_policy_says_what_it_would_do_otherwise(
     assert call("simulate", str(path), "--record", log) == 0
     capsys.readouterr()
     assert call("replay", log, "--at", "0", "--policy", str(other)) == 0
-    assert "logged:\n  default/a: not bound to node-0\n" in capsys.readouterr().err
+    assert "recorded one:\n  default/a: not bound to node-0\n" in capsys.readouterr().err

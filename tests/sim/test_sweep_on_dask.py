@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from fairway.cli.errors import run
-from fairway.cli.main import fairway
+from fairway.cli.main import fairway, run
 
 SCENARIO = """
 cluster: {nodes: 2 x {cpu: 4}}

@@ -189,7 +189,7 @@ def test_a_name_that_is_still_there_is_a_wrong_row(tmp_path: Path) -> None:
     text = f"cluster: {{nodes: 1 x {{cpu: 4}}}}\nworkload: {{trace: {{format: csv, file: t.csv, {columns}}}}}"
     run = Run(text, folder=tmp_path)
     assert run.metrics.finished == 2
-    assert "default/x comes while a job of that name is still there" in run.result.report.warnings[1]
+    assert "default/x is submitted while a job of that name still exists" in run.result.report.warnings[1]
 
 
 def test_the_end_cuts_the_run_and_says_what_was_left() -> None:

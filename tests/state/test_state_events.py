@@ -219,7 +219,7 @@ def test_weights_come_from_the_highest_quota_and_fall_back_to_the_next(state):
 def test_priorities_follow_their_classes(state):
     state.upsert([make.pod("a", cpu=1, spec={"priorityClassName": "high"}), make.pod("b", cpu=1)])
     assert state.tasks["default/a"].priority == 0
-    assert state.warnings() == ["priorityclass high not found: counted as if none were named"]
+    assert state.warnings() == ["priorityclass high not found: treated as if none were named"]
     state.upsert([make.priority_class("high", 10), make.priority_class("usual", 5, default=True)])
     assert [state.tasks[f"default/{name}"].priority for name in "ab"] == [10, 5]
     state.delete(make.priority_class("usual", 5))

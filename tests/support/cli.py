@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fairway.api.kinds import ApiObject
-from fairway.cli.errors import run
-from fairway.cli.main import fairway
+from fairway.cli.main import fairway, run
 from support.objects import manifest
 
 LENDING_NONE = """

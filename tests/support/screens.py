@@ -11,7 +11,7 @@ from fairway.app.records import FinishedJob
 from fairway.app.sandbox.engine import Sandbox
 from fairway.app.sandbox.world import demo_scenario
 from fairway.app.view.frame import Frame, NodeUse
-from fairway.cli.sandbox_once import demo_after
+from fairway.cli.sandbox import demo_after
 from fairway.cli.screen.view import ClusterScreen
 from fairway.cli.simulate import read_policy
 

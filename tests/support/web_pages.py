@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 from starlette.testclient import TestClient
 
-from fairway.app.live.logs import RunLog
+from fairway.app.logs import RunLog
 from fairway.app.sandbox.engine import Sandbox
 from fairway.web.access import LoopbackAccess
 from fairway.web.answers import ANSWERS

@@ -10,10 +10,9 @@ import pytest
 
 from fairway.api.policy import default_policy
 from fairway.app.live import viewer_feed
-from fairway.app.live.logs import RunLog
-from fairway.app.live.metrics import RunMetrics
-from fairway.app.live.viewer_facts import program_facts
-from fairway.app.live.viewer_feed import FeedHead, ViewerFeed
+from fairway.app.live.observing import RunMetrics
+from fairway.app.live.viewer_feed import FeedHead, ViewerFeed, program_facts
+from fairway.app.logs import RunLog
 from fairway.app.view.behind import CALM
 from fairway.app.view.scheduler_page import NO_FACTS
 from fairway.errors import InputError
@@ -189,7 +188,7 @@ def test_without_a_page_nothing_is_kept(tmp_path):
 def test_only_its_own_user_can_reach_the_socket(tmp_path):
     with FedBy(tmp_path) as fed:
         assert stat.S_IMODE(Path(fed.path).stat().st_mode) == 0o600
-        with pytest.raises(InputError, match="another scheduler listens there"):
+        with pytest.raises(InputError, match="another scheduler is listening on it"):
             viewer_feed.listen(fed.path)
     assert not Path(fed.path).exists()
 

@@ -288,9 +288,9 @@ def test_settings_of_the_page_that_contradict_each_other(tmp_path):
     from fairway.app.live.settings import read_settings
     from fairway.web.live_process import page_settings
 
-    with pytest.raises(InputError, match="expected with web"):
+    with pytest.raises(InputError, match="require web"):
         read_settings(None, {"allowActions": True})
-    with pytest.raises(InputError, match="go together"):
+    with pytest.raises(InputError, match="must be set together"):
         read_settings(None, {"web": "127.0.0.1:7333", "webCert": "x"})
     with pytest.raises(InputError, match="expected one"):
         read_settings(None, {"web": "127.0.0.1:7333", "feedSocket": "x"})
@@ -300,5 +300,5 @@ def test_settings_of_the_page_that_contradict_each_other(tmp_path):
         page_settings("127.0.0.1:7333", hosts=("x",))
     with pytest.raises(InputError, match="not a loopback address"):
         page_settings("10.0.0.1:7333", "token")
-    with pytest.raises(InputError, match="go together"):
+    with pytest.raises(InputError, match="must be set together"):
         page_settings("10.0.0.1:7333", certificate="x")

@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from fairway.app.live.logs import RunLog
+from fairway.app.logs import RunLog
 from fairway.web import answers
 from fairway.web.page_log import forward_server_logs, printable, to_file
 from support.objects import node, pod, queue
@@ -87,7 +87,7 @@ def test_what_the_web_server_says_goes_to_the_log():
     logging.getLogger("uvicorn.error").warning("Invalid HTTP request received.")
     logging.getLogger("uvicorn.error").info("Started")
     assert len(lines) == 1
-    assert 'message of a library source=uvicorn.error why="Invalid HTTP request received."' in lines[0]
+    assert 'library message source=uvicorn.error why="Invalid HTTP request received."' in lines[0]
 
 
 def test_a_log_file_is_bounded_and_its_owner_s_alone(tmp_path):

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from fairway.app.live.logs import RunLog
+from fairway.app.logs import RunLog
 from fairway.app.view.details import HIDDEN
 from fairway.app.view.history_ring import HistoryRing
 from fairway.app.view.models.cluster import FleetPage

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from fairway.app.live.logs import RunLog
+from fairway.app.logs import RunLog
 from fairway.errors import InputError
 from fairway.web import connections
 from fairway.web import server as server_module

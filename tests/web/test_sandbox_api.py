@@ -63,7 +63,7 @@ def test_what_a_client_does(client, sandbox):
     [
         ([{"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "x"}}], r"objects\[0\]: spec: "),
         ([{"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "Bad Name"}, "spec": {"containers": []}}], "name"),
-        ([{"kind": "Secret", "apiVersion": "v1"}], "expected one object of a kind that is read"),
+        ([{"kind": "Secret", "apiVersion": "v1"}], "expected one object of a supported kind"),
         ([{}], "kind"),
     ],
 )
@@ -78,7 +78,7 @@ def test_what_is_wrong_with_an_object_is_said(page, objects, message):
     [
         ("GET", "", 404, "there is nothing here, see /api/v1/openapi.json"),
         ("GET", "secrets", 404, "there is nothing here"),
-        ("GET", "objects/Unknown", 404, "there is no such kind"),
+        ("GET", "objects/Unknown", 404, "unknown kind"),
         ("GET", "objects/Pod/nobody", 404, "there is no Pod nobody"),
         ("GET", "objects/a/b/c/d", 404, "expected objects/KIND"),
         ("GET", "explanations/nobody", 422, "nobody: there is no such job"),

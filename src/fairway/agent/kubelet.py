@@ -19,7 +19,7 @@ from fairway.agent.protocol import dra_pb2 as dra
 from fairway.agent.protocol import plugin_registration_pb2 as registration
 from fairway.agent.protocol.rpc import DRA_PLUGIN, DRIVER_REGISTRATION, Method, serve
 from fairway.agent.sockets import UnixServer
-from fairway.app.live.logs import RunLog
+from fairway.app.logs import RunLog
 from fairway.errors import PrepareError
 
 TYPE = "DRAPlugin"

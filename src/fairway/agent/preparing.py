@@ -19,7 +19,7 @@ from fairway.agent.checkpoint import ClaimFiles, PreparedClaim, PreparedDevice
 from fairway.agent.inventory import DevicePool, PoolDevice
 from fairway.agent.protocol import device_plugin_pb2 as messages
 from fairway.api.devices import DeviceResult, ResourceClaim
-from fairway.app.live.logs import RunLog
+from fairway.app.logs import RunLog
 from fairway.errors import ApiError, PrepareError
 
 _NOT_FOUND = 404

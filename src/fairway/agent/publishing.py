@@ -19,7 +19,7 @@ from fairway.agent.inventory import DevicePool
 from fairway.agent.slices import write_plan
 from fairway.api.devices import ResourceSlice
 from fairway.api.meta import ObjectMeta, OwnerReference
-from fairway.app.live.logs import RunLog
+from fairway.app.logs import RunLog
 from fairway.errors import ApiError
 from fairway.kube.http.client import ApiClient
 from fairway.kube.http.exchange import Backoff

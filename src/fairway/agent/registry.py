@@ -22,7 +22,7 @@ from fairway.agent.plugins import PluginSession
 from fairway.agent.protocol import device_plugin_pb2 as messages
 from fairway.agent.protocol.rpc import PLUGIN_REGISTRATION, serve
 from fairway.agent.sockets import UnixServer, check_path, is_socket
-from fairway.app.live.logs import RunLog
+from fairway.app.logs import RunLog
 from fairway.errors import InputError, PrepareError
 
 SOCKET = "kubelet.sock"

@@ -31,8 +31,8 @@ from fairway.agent.settings import ANNOTATION, AUTO, AgentSettings
 from fairway.api.devices import ResourceClaim, ResourceSlice
 from fairway.api.kinds import KINDS
 from fairway.api.meta import OwnerReference
-from fairway.app.live.health import HealthServer
-from fairway.app.live.logs import RunLog, forward_library_logs
+from fairway.app.health import HealthServer
+from fairway.app.logs import RunLog, forward_library_logs
 from fairway.app.stopping import finished_before_stop, stop_signals
 from fairway.errors import ApiError, InputError, PrepareError
 from fairway.kube.http.client import ApiClient

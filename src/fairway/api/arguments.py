@@ -30,16 +30,16 @@ class EnqueueArguments(Arguments, frozen=True):
     overcommit_factor: Annotated[
         Annotated[float, msgspec.Meta(ge=0, le=1000)],
         setting(
-            "Groups that state `minResources` are admitted while what they request, together with what is allocated "
-            "and what other admitted groups still lack of theirs, is at most this many times the cluster.",
+            "Groups with `minResources` are admitted while their request, all allocations and the unmet requests of "
+            "other admitted groups add up to at most this multiple of the cluster.",
             aliases=["overcommit-factor"],
         ),
     ] = 1.2
     admit_after: Annotated[
         Seconds | None,
         setting(
-            "A group that has waited longer than this is admitted whatever `overcommitFactor` says; if not given, the "
-            "threshold of the reserve action, and never without that action."
+            "A group that has been pending for longer than this is admitted regardless of `overcommitFactor`. Defaults "
+            "to the threshold of the reserve action, or to never without that action."
         ),
     ] = None
 
@@ -48,23 +48,23 @@ class AllocateArguments(Arguments, frozen=True):
     blocked: Annotated[
         Literal["skip", "wait"],
         setting(
-            "What happens to jobs behind one that cannot start. With `skip` they may start; with `wait` nothing starts "
-            "behind it, which is strict order: first come first served, where the policy orders by nothing else."
+            "What happens to jobs behind one that cannot start. With `skip` they may start; with `wait` none of them "
+            "starts. That is strict order: first come, first served, if the policy orders by nothing else."
         ),
     ] = "skip"
-    per_queue: Annotated[bool, setting("With `blocked: wait`, a job that cannot start only delays its own queue.")] = (
+    per_queue: Annotated[bool, setting("With `blocked: wait`, a job that cannot start delays only its own queue.")] = (
         False
     )
     gang_repair_timeout: Annotated[
         Seconds,
         setting(
-            "A gang that has started and has fewer pods than its minimum is broken. Capacity for its missing pods is "
-            "kept this long, so that recreated pods find it. 0 keeps none."
+            "How long capacity is kept for the missing pods of a broken gang, which has started and has fewer pods "
+            "than its minimum. 0 keeps none."
         ),
     ] = 120
     stale_gang_timeout: Annotated[
         Seconds,
-        setting("A gang that stays broken longer than this is evicted as a whole, and waits again. 0 is never."),
+        setting("A gang that stays broken for longer than this is evicted as a whole. 0 means never."),
     ] = 0
 
 
@@ -72,39 +72,39 @@ class BackfillArguments(Arguments, frozen=True):
     mode: Annotated[
         Literal["besteffort", "easy", "conservative"],
         setting(
-            "`besteffort` places pods that request nothing. `easy` also lets jobs run ahead of the first job that "
-            "waits, `conservative` ahead of any, as long as no planned start becomes later. Both need run times."
+            "`besteffort` places pods that request nothing. `easy` also lets jobs start before the first pending job, "
+            "`conservative` before any, as long as no planned start is delayed. Both need run times."
         ),
     ] = "besteffort"
     order: Annotated[
         Literal["policy", "shortest"],
         setting(
-            "In which order jobs behind the first that waits are tried: the policy's, or by estimated run time, the "
-            "shortest first."
+            "Order in which jobs behind the first pending one are tried: that of the policy, or the shortest estimated "
+            "run time first."
         ),
     ] = "policy"
     keep_head: Annotated[
         bool,
         setting(
-            "With `easy` and an order by share or priority: the first job that waits stays the first until it starts "
-            "or a job of higher priority arrives, so that its planned start is hard. Without, it is soft there."
+            "With `easy` and an order by share or priority: keep the first pending job first until it starts or a job "
+            "of higher priority arrives, so that its planned start is hard. Otherwise it is soft."
         ),
     ] = False
     overrun: Annotated[
         Literal["evict", "allow"],
         setting(
-            "What happens to a job that outlives its expected run time. With `evict` it is evicted as soon as a "
-            "planned start needs its resources, so that planned starts are hard. With `allow` it keeps running: its "
-            "end is moved to twice its time, then to twice that, and planned starts that rest on it are soft."
+            "What happens to a job that exceeds its expected run time. With `evict` it is evicted as soon as a planned "
+            "start needs its resources, so that planned starts are hard. With `allow` it keeps running: its expected "
+            "run time doubles, repeatedly, and planned starts that depend on it are soft."
         ),
     ] = "evict"
     estimate: Annotated[
         Literal["requested", "user-history", "clairvoyant"] | ScaledEstimate,
         setting(
-            "The run time to plan with. `requested` is what the job states. `user-history` is the mean of the last two "
-            "run times of the same user (else namespace) and job name, at most what the job states; a run that "
-            "outlives it has it raised step by step. `clairvoyant` is the true run time and `{scale: x}` that times x: "
-            "both for simulations. What rests on an estimate is soft, and marked as one."
+            "The run time to plan with. `requested` is the one that the job states. `user-history` is the mean of the "
+            "last two run times of the same user (else namespace) and job name, up to the stated one; it is raised "
+            "step by step for a run that exceeds it. `clairvoyant` is the true run time and `{scale: x}` that times "
+            "x, both for simulations. Planned starts based on an estimate are soft, and marked as estimates."
         ),
     ] = "requested"
 
@@ -115,63 +115,67 @@ class BackfillArguments(Arguments, frozen=True):
 
 class ReserveArguments(Arguments, frozen=True):
     starving_job_time_threshold: Annotated[
-        Seconds, setting("A job that has waited longer than this is starving, and may reserve nodes.")
+        Seconds, setting("A job that has been pending for longer than this is starving and may reserve nodes.")
     ] = 172_800
     reserved_node_percent: Annotated[
-        Percent, setting("At most this part of the ready nodes carries reservations, rounded up.")
+        Percent, setting("Maximum percentage of ready nodes that may be reserved, rounded up.")
     ] = 50
     max_reserved_nodes: Annotated[
-        Count | None, setting("At most this many nodes carry reservations; no such limit if not given.")
+        Count | None, setting("Maximum number of nodes that may be reserved. Defaults to no limit.")
     ] = None
     reservation_timeout: Annotated[
         Seconds,
-        setting("A reservation not used after this time is released, and the job may reserve again. 0 is never."),
+        setting(
+            "A reservation that is unused for this long is released, and the job may reserve again. 0 means never."
+        ),
     ] = 86_400
     min_starving_after: Annotated[
         Seconds | None,
         setting(
-            "The least threshold that a job may set for itself by the annotation "
-            "`fairway.dev/starving-after`; if not given, a job may only raise the threshold."
+            "Minimum threshold that a job may set for itself with the annotation `fairway.dev/starving-after`. If not "
+            "set, a job may only raise the threshold."
         ),
     ] = None
     only_if_overtaken: Annotated[
         bool,
         setting(
-            "A job that waits its turn is not starving: only one is that a job after it, by priority, creation and "
-            "name, has overtaken since it began to wait, and that one still has pods."
+            "Count a job as starving only if it was overtaken: a job behind it, by priority, creation time and name, "
+            "has started since it was submitted and still has pods."
         ),
     ] = False
     order: Annotated[
         Literal["fair", "priority"],
         setting(
-            "Which starving job reserves first: in the order of queues and namespaces that allocate has, or by the "
-            "priority of jobs before that."
+            "Which starving job reserves first: `fair` follows the order of queues and namespaces, as allocate does; "
+            "`priority` compares the priority of jobs before that."
         ),
     ] = "fair"
-    exclude_queues: Annotated[tuple[Name, ...], setting("Jobs of these queues never reserve.")] = ()
+    exclude_queues: Annotated[tuple[Name, ...], setting("Queues whose jobs never reserve nodes.")] = ()
     exclude_node_selector: Annotated[
         Mapping[str, str],
-        setting("Nodes with all these labels are never reserved; an empty map excludes none."),
+        setting("Nodes with all of these labels are never reserved. An empty map excludes none."),
     ] = {}
 
 
 class EvictionArguments(Arguments, frozen=True):
-    """Both actions that evict take the same."""
+    """The arguments of both actions that evict."""
 
     min_runtime: Annotated[
         Seconds,
         setting(
-            "A pod that has run for less is never a victim. A job that was stopped n times is protected for this, or "
-            "60 s if that is more, times 2^n from its next start, for a day at most."
+            "A pod that has run for less than this is never a victim. A job that was evicted n times is protected from "
+            "its next start for 2^n times this, or 2^n times 60 s if that is longer, up to a day."
         ),
     ] = 0
-    preemption_delay: Annotated[Seconds, setting("A job must have waited this long before it may evict.")] = 0
+    preemption_delay: Annotated[
+        Seconds, setting("Time for which a job must have been pending before it may evict.")
+    ] = 0
     max_evictions_per_cycle: Annotated[
         Count | None,
-        setting("At most this many pods are evicted in one cycle; a job that needs more waits, and says so."),
+        setting("Maximum number of pods evicted per cycle. A job that needs more stays pending with that reason."),
     ] = None
     nomination_timeout: Annotated[
-        Seconds, setting("Capacity freed by evictions is kept this long for the job that they were made for.")
+        Seconds, setting("How long capacity freed by evictions is kept for the job that caused them.")
     ] = 600
 
 
@@ -179,9 +183,9 @@ class PreemptArguments(EvictionArguments, frozen=True):
     by_job_share: Annotated[
         bool,
         setting(
-            "Whether a job may take surplus pods of another job of the same priority that has a larger share, in its "
-            "own namespace or in one of equal weighted share. A plain Job with `backoffLimit: 0` fails when it loses a "
-            "pod; set this to false where such jobs run."
+            "Whether a job may evict surplus pods of a job of the same priority with a larger share, in its own "
+            "namespace or in one with an equal weighted share. A plain Job with `backoffLimit: 0` fails when it loses "
+            "a pod; set this to false if you run such jobs."
         ),
     ] = True
 
@@ -196,8 +200,8 @@ class ProportionArguments(Arguments, frozen=True):
     lending: Annotated[
         Literal["default", "none"],
         setting(
-            "`default` lends what a queue leaves idle to other queues until it is claimed; with `none` "
-            "no queue goes above what it deserves."
+            "`default` lends idle capacity of a queue to other queues until it is claimed; with `none` no queue "
+            "exceeds what it deserves."
         ),
     ] = "default"
 
@@ -239,8 +243,8 @@ class SlaArguments(Arguments, frozen=True):
     waiting_time: Annotated[
         Duration | None,
         setting(
-            "How long a job may wait (as in `1h30m`) that does not say so itself by the annotation `sla-waiting-time` "
-            "of its PodGroup; if not given, such a job has no deadline.",
+            "Maximum pending time of a job (such as `1h30m`) whose PodGroup has no annotation `sla-waiting-time`. If "
+            "not set, such a job has no deadline.",
             aliases=["sla-waiting-time"],
         ),
     ] = None
@@ -249,7 +253,7 @@ class SlaArguments(Arguments, frozen=True):
 class DevicesArguments(Arguments, frozen=True):
     strategy: Annotated[
         tuple[DeviceStrategy, ...],
-        setting("How devices are chosen on a node: the first strategy decides, the next ones break its ties."),
+        setting("How devices are chosen on a node: the first strategy decides, and the next ones break ties."),
     ] = ("first-fit",)
 
 

@@ -152,7 +152,7 @@ def parse_object(data: Mapping[str, object], where: str = "object") -> ApiObject
     if len(objects) == 1:
         return objects[0]
     found = f"{data.get('kind')} ({data.get('apiVersion')})"
-    raise ManifestError([Problem(where, 0, "kind", f"is {found}, expected one object of a kind that is read")])
+    raise ManifestError([Problem(where, 0, "kind", f"is {found}, expected one object of a supported kind")])
 
 
 @dataclass(slots=True)
@@ -390,7 +390,7 @@ def _still_used(obj: ApiObject) -> list[Finding]:
     """What setting a pod aside means: the node it is on looks emptier than it is."""
     if not isinstance(obj, Pod) or not obj.spec.node_name or obj.status.phase in ("Succeeded", "Failed"):
         return []
-    return [(("spec", "nodeName"), f"is {obj.spec.node_name!r}: what the pod uses there is not counted")]
+    return [(("spec", "nodeName"), f"is {obj.spec.node_name!r}: the resources of the pod are not counted")]
 
 
 def _not_named(expected: str, given: object) -> str:
@@ -406,7 +406,7 @@ def _repeated(key: ObjectKey, document: Document, path: Path) -> str:
 
 
 def _unread_warning(unread: Counter[tuple[str, str]]) -> str:
-    """`skipped 3 objects of kinds that are not read: 2 ConfigMap (v1), 1 Foo (example.com/v1)`"""
+    """`skipped 3 objects of unsupported kinds: 2 ConfigMap (v1), 1 Foo (example.com/v1)`"""
     total = unread.total()
     listed = []
     for (name, version), count in sorted(unread.items()):
@@ -414,4 +414,4 @@ def _unread_warning(unread: Counter[tuple[str, str]]) -> str:
         instead = f"; {name} is read as {' or '.join(known)}" if known else ""
         listed.append(f"{count} {name} ({version or 'no apiVersion'}{instead})")
     objects = "object" if total == 1 else "objects"
-    return f"skipped {total} {objects} of kinds that are not read: {', '.join(listed)}"
+    return f"skipped {total} {objects} of unsupported kinds: {', '.join(listed)}"

@@ -345,7 +345,7 @@ class _PolicyReader:
                 self._problem(entry.line, f"{named.path}.{key}", f"given twice, first in line {lines[flag]}")
             lines[flag] = entry.line
             if flag not in self._catalog.plugins[named.name].flags:
-                why = _NO_EFFECT.get((named.name, flag), f"{named.name} does not answer that question")
+                why = _NO_EFFECT.get((named.name, flag), f"{named.name} has no such hook")
                 self._warn(entry.line, f"{named.path}.{key}", f"has no effect: {why}")
             if entry.value is False:
                 disabled.add(FLAGS[flag])

@@ -269,7 +269,7 @@ def _integer(text: str) -> int:
 
 
 def _unknown_tag(event: Any) -> YamlProblem:
-    return YamlProblem(_line(event), f"the tag {event.tag} is not read, expected a plain value")
+    return YamlProblem(_line(event), f"the tag {event.tag} is not supported, expected a plain value")
 
 
 def _line(event: Any) -> int:

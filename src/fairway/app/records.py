@@ -1,4 +1,4 @@
-"""What a sandbox writes down besides its objects: jobs to come, what happened, and how jobs ended."""
+"""Records kept besides objects (events, finished jobs, later jobs), and objects as JSON without free text."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _STRUCTS = {(version, kind.name): kind.struct for kind in KINDS for version in k
 
 _DOMAINS = ("fairway.dev", "volcano.sh", "k8s.io", "kubernetes.io", "x-k8s.io")
 _FREE_TEXT = frozenset({"kubectl.kubernetes.io/last-applied-configuration"})
-"""Annotations are free text that may hold anything: only those of APIs that scheduling knows are shown and kept."""
+"""Annotations are free text that may contain anything: only those of known APIs are shown and kept."""
 
 
 class SandboxEvent(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True):
-    """Something that was carried out."""
+    """Something that happened in a cluster."""
 
     at: Instant
     kind: str
@@ -32,11 +32,11 @@ class SandboxEvent(msgspec.Struct, rename="camel", frozen=True, omit_defaults=Tr
     text: str
     job: str = ""
     pods: dict[str, str] = {}
-    """The pods that it happened to, with their nodes."""
+    """The pods concerned, with their nodes."""
 
 
 class FinishedJob(msgspec.Struct, rename="camel", frozen=True):
-    """A job that ran to its end."""
+    """A job that has finished."""
 
     job: Annotated[str, msgspec.Meta(pattern="/")]
     queue: str
@@ -48,12 +48,12 @@ class FinishedJob(msgspec.Struct, rename="camel", frozen=True):
 
 
 class LaterJob(NamedTuple):
-    """The objects of a job that comes later."""
+    """The objects of a job that will be submitted later."""
 
     at: Micros
     objects: list[msgspec.Raw]
     number: int
-    """By which it is known until it has come."""
+    """Identifies the job until it is submitted."""
 
 
 class _NamedRecord(msgspec.Struct, rename="camel"):
@@ -62,19 +62,19 @@ class _NamedRecord(msgspec.Struct, rename="camel"):
 
 
 def written(thing: ApiObject) -> msgspec.Raw:
-    """An object as a manifest has it, kind and version included."""
+    """An object as a manifest, including kind and version."""
     kind = _KINDS[type(thing)]
     head = {"apiVersion": kind.api_versions[0], "kind": kind.name}
     return msgspec.Raw(msgspec.json.encode(head | msgspec.to_builtins(thing)))
 
 
 def read(raw: bytes | msgspec.Raw) -> ApiObject:
-    """An object that `written` wrote; InputError if that is not what it is."""
+    """An object written by `written`; InputError if it cannot be read."""
     try:
         head = msgspec.json.decode(raw, type=_NamedRecord)
         return cast(ApiObject, msgspec.json.decode(raw, type=_STRUCTS[head.api_version, head.kind]))
     except (msgspec.DecodeError, UnicodeDecodeError, KeyError) as error:
-        raise InputError(f"an object of a job to come cannot be read: {error}") from None
+        raise InputError(f"cannot read an object of a later job: {error}") from None
 
 
 def without_free_text(thing: ApiObject) -> ApiObject:
@@ -85,11 +85,11 @@ def without_free_text(thing: ApiObject) -> ApiObject:
     kept = {name: text for name, text in notes.items() if _is_known(name)}
     if len(kept) == len(notes):
         return thing
-    found: ApiObject = replace(thing, metadata=replace(thing.metadata, annotations=kept))
-    return found
+    stripped: ApiObject = replace(thing, metadata=replace(thing.metadata, annotations=kept))
+    return stripped
 
 
 @lru_cache(maxsize=4096)
 def _is_known(name: str) -> bool:
     domain = name.partition("/")[0] if "/" in name else ""
-    return name not in _FREE_TEXT and any(domain == known or domain.endswith(f".{known}") for known in _DOMAINS)
+    return name not in _FREE_TEXT and any(domain == each or domain.endswith(f".{each}") for each in _DOMAINS)

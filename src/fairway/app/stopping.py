@@ -1,8 +1,8 @@
-"""How long-running programs stop: the first SIGINT or SIGTERM asks for a clean stop, the next one exits at once.
+"""How long-running programs stop: the first SIGINT or SIGTERM requests a clean stop, the second exits at once.
 
-The handlers are Python's own and not an event loop's. An event loop runs its handlers when it gets round to them, and
-the second signal is there for the program that does not: one whose last message blocks on a full pipe, or whose server
-does not answer while the lease is released.
+The handlers are Python's own, not those of an event loop. An event loop runs its handlers when it gets round to them,
+and the second signal is for programs that do not get there: one whose last message blocks on a full pipe, or whose API
+server does not answer while the lease is released.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class _StopHandler:
 
 
 def interrupt() -> None:
-    """A `stop` for programs without an event loop: ends what the main thread is doing."""
+    """A `stop` for programs without an event loop: interrupts the main thread."""
     raise KeyboardInterrupt
 
 
@@ -44,9 +44,9 @@ def interrupt() -> None:
 def stop_signals(stop: Stop, before_exit: Stop | None = None) -> Iterator[None]:
     """Call `stop` at the first signal, between two instructions of the main thread; it must not block.
 
-    `before_exit` is for what no one else can repair once the second signal has ended the process, such as the mode of
-    the terminal. Inside another `stop_signals` both count signals together, so that a program may replace how it stops
-    while it shows a screen. Without effect outside the main thread, which is the only one that gets signals.
+    `before_exit` runs before the second signal ends the process, for what cannot be repaired afterwards, such as the
+    mode of the terminal. Nested uses share one count of signals, so that a program can stop differently while it shows
+    a screen. It has no effect outside the main thread, which is the only one that receives signals.
     """
     outer = signal.getsignal(signal.SIGTERM)
     if isinstance(outer, _StopHandler):
@@ -75,7 +75,7 @@ def stop_signals(stop: Stop, before_exit: Stop | None = None) -> Iterator[None]:
 
 
 async def finished_before_stop(work: Coroutine[Any, Any, None], stop: asyncio.Event) -> bool:
-    """Whether the work finished; it is cancelled when `stop` is set first. For a start that waits for a server."""
+    """Whether the work finished; it is cancelled if `stop` is set first. For a start that waits for an API server."""
     working, stopping = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
     try:
         await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)

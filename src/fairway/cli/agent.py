@@ -9,7 +9,9 @@ from typing import Any
 
 import click
 
+from fairway.cli import inputs
 from fairway.cli.output import program_log
+from fairway.cli.program_options import connection_options, log_options
 
 _FOLDER = click.Path(path_type=Path)
 
@@ -30,12 +32,7 @@ Examples:
     default="",
     help="Name of this node. Defaults to $NODE_NAME.",
 )
-@click.option(
-    "--kubeconfig",
-    metavar="FILE",
-    help="Kubeconfig of the cluster. Defaults to $KUBECONFIG, then to the pod's service account.",
-)
-@click.option("--context", metavar="NAME", help="Kubeconfig context. Defaults to the current one.")
+@connection_options("cluster")
 @click.option("--driver-name", "driver", metavar="NAME", help="Name of the DRA driver.  [default: devices.fairway.dev]")
 @click.option(
     "--publish",
@@ -89,33 +86,24 @@ Examples:
 @click.option(
     "--http-address", metavar="HOST:PORT", help="Address that serves /healthz, /readyz and /metrics.  [default: :10270]"
 )
-@click.option(
-    "--log-format",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    help="Format of log lines on standard error.  [default: text]",
-)
-@click.option(
-    "--log-level",
-    type=click.Choice(["debug", "info", "warning", "error"]),
-    default="info",
-    help="Minimum level of log lines.  [default: info]",
-)
-def command(kubeconfig: str | None, context: str | None, log_format: str, log_level: str, **flags: Any) -> None:
+@log_options
+def command(
+    kubeconfig: str | None, context: str | None, log_format: str | None, log_level: str | None, **flags: Any
+) -> None:
     """Run the node agent: publish the devices of device plugins and prepare the claims allocated to this node."""
     from fairway.errors import ApiError, InputError
 
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # what matters of connections is in our own lines
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # our own log covers connections
     try:
         from fairway.agent.service import NodeAgent
     except ModuleNotFoundError as error:
-        raise InputError(f"{error.name} is not installed, expected: pip install 'fairway[agent]'") from None
+        raise inputs.missing_extra(error, "agent") from None
     from fairway.agent.settings import check_settings
     from fairway.kube.server.kubeconfig import find_connection
 
     settings = check_settings({name: value for name, value in flags.items() if value is not None})
     connection = find_connection(kubeconfig, context)
-    log = program_log(log_format, log_level)
+    log = program_log(log_format or "text", log_level or "info")
     try:
         status = asyncio.run(NodeAgent(settings, connection, log).run())
     except ApiError as error:

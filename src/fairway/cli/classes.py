@@ -1,16 +1,31 @@
-"""`fairway classes`: the devices and pods of each class, whether a class selects a device, and export to CEL."""
+"""`fairway classes`: the devices and pods of each class, whether a class selects a device, and export to CEL.
+
+`export --apply` publishes classes as DeviceClasses of the cluster, once or continuously.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from fairway.cli import inputs
-from fairway.cli.output import echo, output_option, print_structured, warn
+from fairway.cli.invocation import Options
+from fairway.cli.output import console, echo, output_option, print_structured, table, warn
 
 if TYPE_CHECKING:
+    from fairway.cli.classes_view import FoundDevice
+    from fairway.devices.model.device import Device
+    from fairway.devices.select.classes import CompiledClass
     from fairway.devices.track.ledger import DeviceLedger
+    from fairway.kube.class_export import PublishedClass
+
+_MANY = 20
+"""Maximum number of names to list if none is similar to the given one."""
+EVERY = 10.0
+"""Seconds between two rounds of `--watch`."""
 
 
 @click.group(
@@ -61,7 +76,6 @@ Examples:
 @output_option
 def match(class_name: str, device: str, node: str | None, files: tuple[str, ...], output: str) -> None:
     """Explain whether a class selects a device, term by term."""
-    from fairway.cli.classes_find import find_class, find_device
     from fairway.cli.classes_view import match_as_data, match_notes, place
 
     ledger = _ledger(files)
@@ -109,12 +123,9 @@ def export(class_name: str | None, files: tuple[str, ...], output: str | None, p
     exists are deleted. The exit status is 1 if a class cannot be published, or only in part.
     """
     if publishes:
-        from fairway.cli.classes_apply import apply
-
-        click.get_current_context().exit(apply(class_name, output or "table", watch=watch))
+        click.get_current_context().exit(_apply_classes(class_name, output or "table", watch=watch))
     if watch or output == "table":
-        raise click.UsageError("--watch and -o table go with --apply")
-    from fairway.cli.classes_find import find_class
+        raise click.UsageError("--watch and -o table require --apply")
     from fairway.devices.select.cel_export import export as to_cel
     from fairway.errors import InputError
 
@@ -137,7 +148,7 @@ def export(class_name: str | None, files: tuple[str, ...], output: str | None, p
             }
         )
     if left_out and class_name is not None:
-        raise InputError(f"--class: {class_name} cannot be written as a DeviceClass that selects the same devices")
+        raise InputError(f"--class: {class_name} cannot be expressed as a DeviceClass that selects the same devices")
     if output == "json":
         print_structured({"apiVersion": "v1", "kind": "List", "items": documents}, output)
         return
@@ -153,3 +164,135 @@ def _ledger(files: tuple[str, ...]) -> DeviceLedger:
     for warning in ledger.warnings():
         warn(warning)
     return ledger
+
+
+def find_class(ledger: DeviceLedger, name: str) -> CompiledClass:
+    from fairway.errors import InputError
+
+    known = ledger.classes.get(name)
+    if known is None:
+        raise InputError(f"--class: {name} does not exist{_instead(name, [found.name for found in ledger.classes])}")
+    return known
+
+
+def find_device(ledger: DeviceLedger, class_name: str, name: str, node: str | None) -> FoundDevice:
+    """The device of that name, which may also be NODE/DEVICE or NODE/POOL/DEVICE."""
+    from fairway.cli.classes_view import FoundDevice
+    from fairway.devices.track.report import devices, unusable_because
+    from fairway.errors import InputError
+
+    nodes = ledger.nodes_by_name()
+    if node is not None and node not in nodes:
+        raise InputError(f"--node: {node} does not exist or has no devices{_instead(node, nodes)}")
+    here = [
+        FoundDevice(device, class_name in there.selected[slot], unusable_because(there, slot, class_name))
+        for there, slot, device in devices(ledger, node)
+    ]
+    named = [found for found in here if name in names_of(found.device)]
+    if not named:
+        where = f" on node {node}" if node is not None else ""
+        near = {known for found in here for known in names_of(found.device)[: 2 if "/" in name else 1]}
+        raise InputError(f"--device: {name} does not exist{where}{_instead(name, near)}")
+    if len(named) > 1:
+        raise InputError(_which([found.device for found in named], name))
+    return named[0]
+
+
+def names_of(device: Device) -> tuple[str, ...]:
+    """The names of a device, the shortest first. A device that several nodes reach has no node."""
+    if not device.node:
+        return device.name, f"{device.pool}/{device.name}", f"{device.pool}/{device.name}"
+    return device.name, f"{device.node}/{device.name}", f"{device.node}/{device.pool}/{device.name}"
+
+
+def _which(devices: list[Device], name: str) -> str:
+    _, on_node, in_pool = names_of(devices[0])
+    unique = [names_of(device)[1] for device in devices].count(on_node) == 1
+    ways = f"--node {devices[0].node} or {on_node}" if unique and devices[0].node else in_pool
+    return f"--device: {len(devices)} devices are named {name}, expected a unique name, for example {ways}"
+
+
+def _instead(name: str, known: Collection[str]) -> str:
+    from fairway.api.shape import did_you_mean
+
+    hint = did_you_mean(name, known)
+    return hint if "did you mean" in hint or len(known) <= _MANY else f", expected one of {len(known)} others"
+
+
+def _apply_classes(class_name: str | None, output: str, *, watch: bool) -> int:
+    """Publish classes; returns the exit status, which is 1 if a class is not published, or only in part."""
+
+    try:
+        from fairway.kube.server.kubeconfig import find_connection
+    except ModuleNotFoundError as error:
+        raise inputs.missing_extra(error, "kube") from None
+    options = click.get_current_context().ensure_object(Options)
+    if not options.reads_cluster:
+        raise click.UsageError(
+            "--apply publishes the classes of a live cluster; use --kubeconfig or --context instead of -f"
+        )
+    connection = find_connection(options.kubeconfig, options.context)
+    return asyncio.run(_publish(connection, class_name, output, watch=watch))
+
+
+async def _publish(connection: Any, class_name: str | None, output: str, *, watch: bool) -> int:
+    from fairway.errors import InputError
+    from fairway.kube.class_export import ClassPublisher
+    from fairway.kube.http.client import ApiClient
+
+    client, before = ApiClient(connection), None
+    try:
+        publisher = ClassPublisher(client, class_name)
+        while True:
+            try:
+                published = await publisher.publish()
+            except InputError as error:
+                if before is None:
+                    raise
+                echo(f"Warning: {error}", err=True)  # continue when the API server answers again
+            else:
+                if before is None or _changed(published, before):
+                    _print_published(published, output)
+                before = published
+            if not watch:
+                return int(not all(each.complete for each in before))
+            await asyncio.sleep(EVERY)
+    finally:
+        await client.close()
+
+
+def _changed(now: Sequence[PublishedClass], before: Sequence[PublishedClass]) -> bool:
+    """Whether there is news. A class that was created and is now unchanged is not."""
+    settled = [each._replace(result="unchanged") for each in before if each.result in ("created", "changed")]
+    kept = [each for each in before if each.result in ("unchanged", "left out", "refused")]
+    return list(now) != sorted([*settled, *kept], key=lambda each: each.name)
+
+
+def _print_published(published: Sequence[PublishedClass], output: str) -> None:
+    from fairway.kube.class_export import lines
+
+    if output != "table":
+        items = [
+            {
+                "name": each.name,
+                "result": each.result,
+                "complete": each.complete,
+                "notExpressed": [
+                    {"field": f"spec.{found.path}", "reason": found.reason, "message": found.message}
+                    for found in each.findings
+                ],
+                **({"message": each.why} if each.why else {}),
+            }
+            for each in published
+        ]
+        print_structured({"deviceClasses": items}, output)
+        return
+    if not published:
+        console().print("No classes.")
+        return
+    rows = table("class", "device class", "note")
+    for each in published:
+        notes = list(lines(each)) or [""]
+        for place, note in enumerate(notes):
+            rows.add_row(*((each.name, each.result) if place == 0 else ("", "")), note)
+    console().print(rows)

@@ -1,21 +1,28 @@
-"""How `fairway classes` shows what it found: tables for people, data for programs."""
+"""The output of `fairway classes`: tables for people, data for programs."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fairway.cli.output import console, table
 
 if TYPE_CHECKING:
-    from fairway.cli.classes_find import FoundDevice
     from fairway.devices.model.device import Device
     from fairway.devices.select.classes import CompiledClass
     from fairway.devices.select.selectors import MatchResult, TermResult
     from fairway.devices.track.report import ClassReport, DeviceUser, Selected
 
 
+class FoundDevice(NamedTuple):
+    """A device, whether the class selects it, and why it is unusable even so."""
+
+    device: Device
+    selected: bool
+    unusable: str
+
+
 def place(device: Device) -> str:
-    """Its node and name; where several nodes reach it, its pool and name."""
+    """Its node and name, or its pool and name if several nodes reach it."""
     return f"{device.node or device.pool}/{device.name}"
 
 
@@ -23,7 +30,7 @@ def place(device: Device) -> str:
 
 
 def match_notes(known: CompiledClass, found: FoundDevice, result: MatchResult) -> list[str]:
-    """What there is to say besides the terms."""
+    """Remarks besides the terms."""
     notes = [f"{warning.reason}: {warning.message}" for warning in known.matcher.warnings]
     device = found.device
     if known.nested:
@@ -125,7 +132,9 @@ def print_reports(reports: list[ClassReport]) -> None:
         if report.more_near_misses:
             out.print(f"  ... and {report.more_near_misses} more that almost match")
         for reason, count in report.uncomparable.items():
-            out.print(f"  {reason}: {count} device(s) have values that cannot be compared")
+            out.print(
+                f"  {reason}: {count} {'device has' if count == 1 else 'devices have'} values that cannot be compared"
+            )
         for warning in report.warnings:
             out.print(f"  {warning.reason}: {warning.message}")
         for problem in report.problems:
@@ -134,7 +143,7 @@ def print_reports(reports: list[ClassReport]) -> None:
 
 def _print_devices(report: ClassReport) -> None:
     if not report.devices:
-        console().print("  selects nothing")
+        console().print("  selects no device")
         return
     rows = table("  device", "kind", "units", "in use by", numbers=("units",))
     for selected in report.devices:

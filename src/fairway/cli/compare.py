@@ -45,7 +45,7 @@ def command(left: str, right: str, default: str, output: str) -> None:
 
 
 def _read(side: str, text: str) -> Resource:
-    """A resource list given on the command line; numbers keep the digits they were written with."""
+    """A resource list from the command line; numbers keep their digits."""
     import json
 
     from fairway.errors import InputError, QuantityError
@@ -61,7 +61,7 @@ def _read(side: str, text: str) -> Resource:
         raise InputError(f'{side}: not a JSON object, expected for example \'{{"cpu": "1"}}\'')
     for name, value in given.items():
         if isinstance(value, bool) or not isinstance(value, str | int):
-            raise InputError(f'{side}: {name}: not a quantity, expected a text or number such as "500m" or 2')
+            raise InputError(f'{side}: {name}: not a quantity, expected a string or number such as "500m" or 2')
     try:
         return Resource.parse(given)
     except QuantityError as error:
@@ -71,7 +71,7 @@ def _read(side: str, text: str) -> Resource:
 def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     made = dict(pairs)
     if len(made) < len(pairs):
-        raise ValueError("a name is there twice")
+        raise ValueError("duplicate name")
     return made
 
 
@@ -79,7 +79,7 @@ def _print_table(left: Resource, right: Resource, default: str, comparison: Comp
     out = console()
     out.print(f"L  {_list(left)}")
     out.print(f"R  {_list(right)}")
-    out.print(f"A dimension that one of them leaves out counts as {default}.\n")
+    out.print(f"A dimension missing from one of them counts as {default}.\n")
     rows = table("comparison", "answer", "decided by")
     for name, answer in comparison.answers().items():
         rows.add_row(name, "yes" if answer else "no", ", ".join(comparison.deciding(name)))

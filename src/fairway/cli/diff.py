@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class DiffSide(NamedTuple):
-    """One of the two that are compared."""
+    """One side of the comparison."""
 
     path: Path
     text: str
@@ -118,17 +118,18 @@ def command(
 
 def _sides(scenario: str, other: str | None, policies: tuple[str, ...]) -> list[DiffSide]:
     if other is None and len(policies) != 2:
-        what = "expected two: --policy A --policy B, or a second scenario"
-        raise click.UsageError(f"{len(policies)} policies are given, {what}")
+        raise click.UsageError(
+            f"got {len(policies)} policies, expected two (--policy A --policy B) or a second scenario"
+        )
     if other is not None and len(policies) > 1:
-        raise click.UsageError(f"two scenarios and {len(policies)} policies are given, expected at most one policy")
+        raise click.UsageError(f"got two scenarios and {len(policies)} policies, expected at most one policy")
     if other is None:
         return [_side(scenario, name) for name in policies]
     return [_side(name, policies[0] if policies else None) for name in (scenario, other)]
 
 
 def _side(scenario: str, given: str | None) -> DiffSide:
-    """`given` is a policy; None: the scenario's own."""
+    """`given` is a policy; None for the scenario's own."""
     from pathlib import Path
 
     from fairway.cli.inputs import read_policy

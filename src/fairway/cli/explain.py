@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import click
 
 from fairway.cli import inputs
-from fairway.cli.cluster_options import GivenCluster, cluster_options
+from fairway.cli.inputs import GivenCluster, cluster_options
 from fairway.cli.output import console, output_option, print_structured, warn
-from fairway.cli.place_table import print_outcome
+from fairway.cli.place import print_outcome
 
 if TYPE_CHECKING:
-    from fairway.app.explain.model import Forecast
+    from fairway.app.explain import Forecast
     from fairway.fleet.advice import Advice
 
 
@@ -42,17 +42,16 @@ def command(what: tuple[str, ...], given: GivenCluster, cluster: str | None, out
         _explain_placement(what[1], given, cluster, output)
         return
     if len(what) != 1 or cluster is not None:
-        raise click.UsageError("expected the name of one job, or placement and its name; --cluster is for a placement")
+        raise click.UsageError("expected the name of a job, or `placement` and a name; --cluster requires `placement`")
     (job,) = what
     _explain_job(job, given, output)
 
 
 def _explain_job(job: str, given: GivenCluster, output: str) -> None:
-    """In a table, what is known at once comes first: a look ahead in a large cluster takes its time."""
+    """In a table, the forecast comes last: a look ahead takes long in a large cluster."""
     from msgspec.structs import replace
 
-    from fairway.app.explain import explain
-    from fairway.app.explain.forecast import forecast
+    from fairway.app.explain import explain, forecast
     from fairway.cli.explain_table import ForecastPart, print_explanation
 
     situation = given.situation() if given.files else None
@@ -81,7 +80,7 @@ def _explain_placement(name: str, given: GivenCluster, cluster: str | None, outp
     from fairway.fleet.reports import as_trusted
 
     if not given.files:
-        raise click.UsageError("expected -f, --context or --kubeconfig: where the fleet is")
+        raise click.UsageError("expected -f, --context or --kubeconfig to read the fleet from")
     now = inputs.read_time(given.now)
     manifests = inputs.read_fleet(given.files)
     for warning in manifests.warnings:
@@ -112,22 +111,22 @@ def _check_cluster(name: str, objects: Sequence[object]) -> None:
     from fairway.api.fleet import ManagedCluster
     from fairway.errors import InputError
 
-    names = sorted(one.metadata.name for one in objects if isinstance(one, ManagedCluster))
+    names = sorted(each.metadata.name for each in objects if isinstance(each, ManagedCluster))
     if name not in names:
         close = get_close_matches(name, names, 3) or names[:5]
-        raise InputError(f"cluster {name} is not there; there are: {', '.join(close) or 'none'}")
+        raise InputError(f"cluster {name} does not exist; there are: {', '.join(close) or 'none'}")
 
 
 def _placement_key(name: str, objects: Sequence[object]) -> tuple[str, str]:
     from fairway.api.fleet import Placement
     from fairway.errors import InputError
 
-    keys = {(one.metadata.namespace, one.metadata.name) for one in objects if isinstance(one, Placement)}
+    keys = {(each.metadata.namespace, each.metadata.name) for each in objects if isinstance(each, Placement)}
     namespace, slash, short = name.rpartition("/")
     found = sorted(key for key in keys if key[1] == short and (not slash or key[0] == namespace))
     if len(found) != 1:
         names = ", ".join("/".join(key) for key in sorted(keys)[:5]) or "none"
-        why = "is not there" if not found else "is the name of several"
+        why = "does not exist" if not found else "is ambiguous"
         raise InputError(f"placement {name} {why}; there are: {names}")
     return found[0]
 
@@ -135,9 +134,9 @@ def _placement_key(name: str, objects: Sequence[object]) -> tuple[str, str]:
 def _advice_lines(advice: Advice) -> list[str]:
     if advice.is_chosen:
         return [f"{advice.cluster} is chosen."]
-    lines = [f"What would bring {advice.cluster} in:"] if advice.steps else []
+    lines = [f"What would make it select {advice.cluster}:"] if advice.steps else []
     lines += [f"{number}. {step}" for number, step in enumerate(advice.steps, 1)]
     if advice.obstacle:
         then = " after that" if advice.steps else ""
-        lines.append(f"No step is known{then}: {advice.obstacle}")
+        lines.append(f"No further step is known{then}: {advice.obstacle}")
     return lines

@@ -1,4 +1,4 @@
-"""An explanation as a person likes to read it: why, where it stands, what would help, when."""
+"""An explanation as text: why the job is pending, its standing, what would start it now, and when it will start."""
 
 from __future__ import annotations
 
@@ -8,20 +8,19 @@ from textwrap import wrap
 
 from rich.text import Text
 
-from fairway.app.explain.model import Counterfactual, Explanation, Forecast, JobStanding
-from fairway.cli.amounts import readable
-from fairway.cli.output import amount_text, console, one_line
+from fairway.app.explain import Counterfactual, Explanation, Forecast, JobStanding
+from fairway.cli.output import amount_text, console, one_line, readable
 from fairway.cli.plan_table import bar, percent
 from fairway.scheduler.plan import QueueStanding
 
-MOST_PLACES = 12
+MAX_PLACES = 12
 _FORECAST = Text("When it starts", style="bold")
 LABEL = 22
 _HEADS = {
-    JobStanding.WAITING: "waits",
-    JobStanding.STARTING: "starts with the next cycle",
-    JobStanding.EVICTING: "waits for pods that are evicted for it",
-    JobStanding.RUNNING: "has all its places",
+    JobStanding.WAITING: "is pending",
+    JobStanding.STARTING: "starts in the next cycle",
+    JobStanding.EVICTING: "is pending while pods are evicted for it",
+    JobStanding.RUNNING: "is running",
 }
 
 
@@ -32,7 +31,7 @@ def print_explanation(said: Explanation) -> None:
 
 
 class ForecastPart:
-    """Its head is printed before the forecast is there."""
+    """The forecast, whose heading is printed before it is computed."""
 
     def __init__(self) -> None:
         self._out = console()
@@ -40,14 +39,14 @@ class ForecastPart:
         self._out.print(_FORECAST, soft_wrap=True)
 
     def finish(self, found: Forecast | None) -> None:
-        """None where it waits no more."""
+        """None if the job is no longer pending."""
         width = self._out.width
-        for line in _line(width, "It waits no more.") if found is None else _forecast_lines(width, found):
+        for line in _line(width, "It is no longer pending.") if found is None else _forecast_lines(width, found):
             self._out.print(line, soft_wrap=True)
 
 
 def explanation_lines(said: Explanation, width: int) -> list[Text]:
-    """Wrapped between words, so that a name is never split, even if the line gets longer than `width`."""
+    """Wrapped between words: a name is never split, even if a line gets longer than `width`."""
     queue = f" in queue {said.queue.name}" if said.queue else ""
     mark = " (starving)" if said.starving else ""
     lines = [Text(one_line(f"{said.job} {_HEADS[said.standing]}{queue}{mark}"), style="bold")]
@@ -69,7 +68,7 @@ def _standing(said: Explanation) -> Iterator[tuple[str, str]]:
     needs = "" if said.minimum <= 1 else f", needs {said.minimum} at once"
     starts = len(said.places) if said.standing is JobStanding.STARTING else 0
     reserved = f"{said.reserved} reserved, " if said.reserved else ""
-    count = f"{starts} start" if starts else f"{said.allocated} allocated, {reserved}{said.waiting} waiting"
+    count = f"{starts} starting" if starts else f"{said.allocated} allocated, {reserved}{said.waiting} pending"
     yield "pods", f"{count}{needs}"
     if said.since:
         yield "created", re.sub(r"\.\d+Z$", "Z", said.since)
@@ -77,15 +76,15 @@ def _standing(said: Explanation) -> Iterator[tuple[str, str]]:
         yield f"queue {said.queue.name}", _queue_text(said.queue)
     if said.namespace is not None:
         space = said.namespace
-        counted = " with what is reserved" if set(space.reserved.values()) - {"0"} else ""
-        text = f"has {percent(space.share)} of the cluster{counted}, {percent(space.weighted_share)} divided by weight"
+        counted = " including reservations" if set(space.reserved.values()) - {"0"} else ""
+        text = f"{percent(space.share)} of the cluster{counted}, {percent(space.weighted_share)} divided by weight"
         yield f"namespace {space.namespace}", f"{text} {space.weight}"
     if said.places:
-        yield "places", _listed([f"{place.pod.split('/', 1)[1]} on {place.node}" for place in said.places])
+        yield "nodes", _listed([f"{place.pod.split('/', 1)[1]} on {place.node}" for place in said.places])
     if said.reservations:
         yield "reserved", _listed([f"{reservation.node} ({reservation.state})" for reservation in said.reservations])
     if said.stopped is not None:
-        yield "stops", said.stopped.text
+        yield "evictions", said.stopped.text
     if said.evictions:
         yield "evicted for it", _listed(list(said.evictions))
 
@@ -108,15 +107,15 @@ def _amount(name: str, queue: QueueStanding) -> str:
 def _counterfactual_lines(width: int, found: Counterfactual) -> Iterator[Text]:
     yield Text("What would start it now", style="bold")
     for number, change in enumerate(found.changes, 1):
-        after = "" if change.effect == "starts" else " (it starts when the pods evicted for it are gone)"
+        after = "" if change.effect == "starts" else " (starts when the pods evicted for it are gone)"
         yield from _line(width, f"{number}. {change.text}{after}", hang=3)
     if not found.changes:
-        yield from _line(width, "No single change that was tried.")
+        yield from _line(width, "None of the changes tried.")
     failed = [trial.text for trial in found.tried if not trial.helped]
     if failed:
         yield from _line(width, f"Tried without effect: {', '.join(failed)}.", style="dim")
-    limit = "" if found.complete else "; the search ended at its limit"
-    yield from _line(width, f"Found by deciding {found.decisions} times on a changed copy{limit}.", style="dim")
+    limit = "" if found.complete else "; the search reached its limit"
+    yield from _line(width, f"Verified by {found.decisions} scheduling cycles on changed copies{limit}.", style="dim")
 
 
 def _forecast_lines(width: int, forecast: Forecast) -> Iterator[Text]:
@@ -125,12 +124,12 @@ def _forecast_lines(width: int, forecast: Forecast) -> Iterator[Text]:
         names = [end.pod for end in forecast.unknown_ends]
         more = f" and {forecast.unknown_count - len(names)} more" if forecast.unknown_count > len(names) else ""
         yield from _line(width, f"No known end: {', '.join(names)}{more}.", style="dim")
-    times = "once" if forecast.decisions == 1 else f"{forecast.decisions} times"
-    yield from _line(width, f"Found by deciding {times} on a copy rolled forward in time.", style="dim")
+    cycles = "1 scheduling cycle" if forecast.decisions == 1 else f"{forecast.decisions} scheduling cycles"
+    yield from _line(width, f"Simulated with {cycles} on a copy rolled forward in time.", style="dim")
 
 
 def _line(width: int, text: str, *, style: str = "", hang: int = 0) -> list[Text]:
-    """Indented; lines after the first are set in by `hang` more."""
+    """Indented; lines after the first by `hang` more."""
     return _wrapped(width, text, " " * 2, " " * (2 + hang), style)
 
 
@@ -151,5 +150,5 @@ def _wrapped(width: int, text: str, first: str, rest: str, style: str) -> list[T
 
 
 def _listed(items: list[str]) -> str:
-    more = f" and {len(items) - MOST_PLACES} more" if len(items) > MOST_PLACES else ""
-    return ", ".join(items[:MOST_PLACES]) + more
+    more = f" and {len(items) - MAX_PLACES} more" if len(items) > MAX_PLACES else ""
+    return ", ".join(items[:MAX_PLACES]) + more

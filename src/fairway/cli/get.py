@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from fairway.cli.cluster_options import GivenCluster, cluster_options
+from fairway.cli.inputs import GivenCluster, cluster_options
 from fairway.cli.output import console, echo, print_structured, table
 
 if TYPE_CHECKING:
     from fairway.cli.listing import ListedCluster, ListedObject
 
+
 EVENTS = 30
 FINISHED = 10
-"""Events and finished jobs in a table; a line below it counts the rest."""
-RHYTHM = 1.0
-"""Seconds between two questions of `--watch`."""
+"""Events and finished jobs in a table; the rest are counted."""
+WATCH_INTERVAL = 1.0
+"""Seconds between two requests of `--watch`."""
+_SET = re.compile(r"(\S+)\s+(in|notin)\s*\(([^()]*)\)")
+_EQUAL = re.compile(r"([^\s=!,()]+)\s*(==|=|!=)\s*([^\s=!,()]*)")
+_PRESENT = re.compile(r"(!?)\s*([^\s=!,()]+)")
+_PARTS = re.compile(r",(?![^()]*\))")
 NUMBERS = ("pods", "weight", "share", "reserved", "allocated", "age")
 
 
@@ -71,16 +77,15 @@ def command(
     For pending jobs, shows what the next cycle would report. Only objects that matter for scheduling are listed.
     """
     from fairway.cli.listing import entries, is_meant
-    from fairway.cli.selecting import label_selector, ordered
 
     if all_namespaces and namespace is not None:
-        raise click.UsageError("-A and -n exclude each other")
+        raise click.UsageError("-A cannot be combined with -n")
     word = _kind(kind)
     has_labels = None if selector is None else label_selector(selector)
     if has_labels is not None and word == "Event":
         raise click.UsageError("-l: events have no labels")
     if watch and given.files:
-        raise click.UsageError("-w goes with the sandbox: what was read once does not change")
+        raise click.UsageError("-w requires the sandbox; objects that were read once do not change")
     client = _source(given)
 
     def ask() -> list[ListedObject]:
@@ -91,7 +96,7 @@ def command(
 
     found = ask()
     if name is not None and not found and word != "Event":
-        from fairway.cli.errors import CheckFailed
+        from fairway.cli.invocation import CheckFailed
 
         where = f" in namespace {namespace}" if namespace else ""
         raise CheckFailed(f"Error: there is no {word} {name}{where}")
@@ -110,7 +115,7 @@ def _source(given: GivenCluster) -> ListedCluster:
 
 
 def _kind(word: str) -> str:
-    from fairway.app.sandbox.kind_names import SHORT_NAMES, kind_named
+    from fairway.app.sandbox import SHORT_NAMES, kind_named
     from fairway.cli.listing import ROWS
 
     lower = word.lower()
@@ -136,7 +141,7 @@ def _print(kind: str, found: Sequence[ListedObject], output: str) -> None:
 
 
 def _latest(kind: str, found: Sequence[ListedObject]) -> list[ListedObject]:
-    """The last events, or all jobs but those that finished long ago: what a screen has room for."""
+    """The last events, or all jobs except those that finished earlier: what fits on a screen."""
     if kind == "Event":
         return list(found[-EVENTS:])
     done = [entry for entry in found if kind == "Job" and entry.cells["phase"] == "finished"]
@@ -145,7 +150,7 @@ def _latest(kind: str, found: Sequence[ListedObject]) -> list[ListedObject]:
 
 
 def _watch(kind: str, found: Sequence[ListedObject], ask: Callable[[], list[ListedObject]], output: str) -> None:
-    """The list, then each entry again when it is new or other than it was; an age that goes on is no change."""
+    """Print the list, then each new or changed entry; a growing age is not a change."""
     widths: dict[str, int] = {}
     seen: dict[str, object] = {}
     try:
@@ -165,12 +170,12 @@ def _watch(kind: str, found: Sequence[ListedObject], ask: Callable[[], list[List
 def _again(found: Sequence[ListedObject], ask: Callable[[], list[ListedObject]]) -> Iterator[Sequence[ListedObject]]:
     yield found
     while True:
-        time.sleep(RHYTHM)
+        time.sleep(WATCH_INTERVAL)
         yield ask()
 
 
 def _name(entry: ListedObject, number: int) -> str:
-    """By which an entry is known again; an event is itself."""
+    """The identity of an entry; an event is its own."""
     return repr(entry.cells) if "event" in entry.cells else entry.key
 
 
@@ -181,7 +186,7 @@ def _state(entry: ListedObject) -> object:
 def _rows(
     found: Sequence[ListedObject], wide: bool, widths: dict[str, int] | None = None, *, header: bool = True
 ) -> None:
-    """A table; `widths` are those of the rows before, which later ones keep to."""
+    """Print a table; `widths` are those of earlier rows, to which later ones are aligned."""
     columns = list(found[0].cells | found[0].wide if wide else found[0].cells)
     rows = table(*columns, numbers=[name for name in columns if name in NUMBERS])
     rows.show_header = header
@@ -193,3 +198,62 @@ def _rows(
         column.min_width = widths.get(name)
     console().print(rows)
     widths.update((name, column.width or 0) for name, column in zip(columns, rows.columns, strict=True))
+
+
+def label_selector(text: str) -> Callable[[Mapping[str, str]], bool]:
+    """A predicate on labels for a selector such as `app=web,tier!=cache,zone in (a, b),gpu,!spot`."""
+    from fairway.api.meta import LabelSelectorRequirement
+    from fairway.api.pods import satisfies
+    from fairway.errors import InputError
+
+    requirements = []
+    for part in (piece.strip() for piece in _PARTS.split(text)):
+        if found := _SET.fullmatch(part):
+            values = tuple(value.strip() for value in found[3].split(","))
+            requirements.append(LabelSelectorRequirement(found[1], "In" if found[2] == "in" else "NotIn", values))
+        elif found := _EQUAL.fullmatch(part):
+            requirements.append(LabelSelectorRequirement(found[1], "NotIn" if found[2] == "!=" else "In", (found[3],)))
+        elif found := _PRESENT.fullmatch(part):
+            requirements.append(LabelSelectorRequirement(found[2], "DoesNotExist" if found[1] else "Exists"))
+        else:
+            raise InputError(f"-l {text!r}: {part!r} is not a requirement, expected for example app=web,tier!=cache")
+    return lambda labels: satisfies(requirements, labels)
+
+
+def ordered(entries: Sequence[ListedObject], by: str) -> list[ListedObject]:
+    """Entries sorted by a column of the table or a field such as `.metadata.name`; those without it come last."""
+    from fairway.errors import InputError
+
+    if not entries:
+        return []
+    column = by.lower()
+    if column in entries[0].cells:
+        texts = {id(entry): entry.created if column == "age" else entry.cells[column] for entry in entries}
+        values: dict[int, Any] = texts
+    else:
+        path = by.strip("{}").lstrip(".").split(".")
+        values = {id(entry): _field(entry.data, path) for entry in entries}
+        if all(value is None for value in values.values()):
+            columns = ", ".join(entries[0].cells)
+            raise InputError(
+                f"--sort-by {by}: no such column or field, expected one of {columns}, or a field such as .metadata.name"
+            )
+    return sorted(entries, key=lambda entry: _comparable(values[id(entry)]))
+
+
+def _field(data: Any, path: Sequence[str]) -> Any:
+    for name in path:
+        if not isinstance(data, Mapping) or name not in data:
+            return None
+        data = data[name]
+    return data
+
+
+def _comparable(value: Any) -> tuple[int, float, tuple[tuple[str, int], ...]]:
+    """Sort key: numbers by size, then text with embedded numbers by size (`n2` before `n10`), then missing values."""
+    if value is None or value == "":
+        return 2, 0.0, ()
+    if isinstance(value, int | float):
+        return 0, float(value), ()
+    pieces = re.findall(r"(\D*)(\d*)", str(value))
+    return 1, 0.0, tuple((text, int(number or 0)) for text, number in pieces if text or number)

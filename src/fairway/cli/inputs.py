@@ -1,15 +1,21 @@
-"""What several commands read: manifests into a state, a policy, the time."""
+"""The inputs that commands share: which cluster a command is about, its policy, and the time.
+
+A cluster is given by manifests (`-f`), by a live API server (`--kubeconfig`, `--context`), or is the running sandbox.
+`manifests_options` and `cluster_options` add these options to a command and pass them as one `GivenCluster`, which
+reads nothing before it is asked to.
+"""
 
 from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import wraps
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
-from fairway.cli.lazy import Options
+from fairway.cli.invocation import Options
 from fairway.cli.output import echo, warn
 
 if TYPE_CHECKING:
@@ -18,13 +24,17 @@ if TYPE_CHECKING:
     from fairway.api.kinds import ApiObject
     from fairway.api.manifests import Manifests
     from fairway.api.policy import Policy
+    from fairway.app.explain import Situation
+    from fairway.app.sandbox import Client
     from fairway.clock import Micros
+    from fairway.errors import InputError
     from fairway.state.cluster import ClusterState
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 MAX_TEXT = 4 << 20
-"""Bytes of a configuration file."""
+"""Maximum size of a configuration file, in bytes."""
 
 
 def files_option(function: F) -> F:
@@ -33,7 +43,7 @@ def files_option(function: F) -> F:
 
 
 CLUSTER = "the cluster"
-"""Stands for a live cluster where commands are given files."""
+"""Stands for the live cluster in a list of files."""
 
 
 def cluster_or_files_option(function: F) -> F:
@@ -44,14 +54,14 @@ def cluster_or_files_option(function: F) -> F:
 
 
 def cluster_files_or_sandbox_option(function: F) -> F:
-    """Manifests, a live cluster, or neither: the sandbox that runs."""
+    """Manifests, a live cluster, or by default the running sandbox."""
     return _cluster_options(
         _files(False, "Manifests to read. Defaults to the objects of the running sandbox. Repeatable.")
     )(function)
 
 
 def cluster_or_files_of_group_option(function: F) -> F:
-    """For a group of commands that has an answer of its own: it asks for `required_files` itself."""
+    """For a group that is also a command: it calls `required_files` itself."""
     return _cluster_options(
         _files(False, "Manifests: a file, a directory, a glob pattern, or - for standard input. Repeatable.")
     )(function)
@@ -66,10 +76,10 @@ def required_files(files: tuple[str, ...]) -> tuple[str, ...]:
 def _files(required: bool, help: str) -> Callable[[F], F]:
     def given(context: click.Context, _: click.Parameter, files: tuple[str, ...]) -> tuple[str, ...]:
         options = context.ensure_object(Options)
-        if not options.asks_cluster:
+        if not options.reads_cluster:
             return required_files(files) if required else files
         if files:
-            raise click.UsageError("-f and --kubeconfig or --context exclude each other")
+            raise click.UsageError("-f cannot be combined with --kubeconfig or --context")
         return (CLUSTER,)
 
     return click.option("-f", "--file", "files", multiple=True, metavar="FILE", callback=given, help=help)
@@ -79,7 +89,7 @@ def _cluster_options(files: Callable[[F], F]) -> Callable[[F], F]:
     def keep(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
         if value is not None:
             options = context.ensure_object(Options)
-            options.asks_cluster = True
+            options.reads_cluster = True
             setattr(options, str(parameter.name), value)
 
     def decorate(function: F) -> F:
@@ -119,7 +129,7 @@ def policy_option(function: F) -> F:
 
 
 def policy_option_with(help: str) -> Callable[[F], F]:
-    """For a command that has another default than the built-in policy."""
+    """For a command whose default is not the built-in policy."""
     return click.option("--policy", "policy_file", metavar="FILE", help=help)
 
 
@@ -129,7 +139,7 @@ def now_option(function: F) -> F:
 
 
 def scheduler_name_option(function: F) -> F:
-    """Which pods are scheduled: those of some schedulers, or all."""
+    """Which pods are scheduled: those with certain scheduler names, or all."""
     names = "Schedule pods with this schedulerName; other pods use capacity but belong to no queue. Repeatable."
     every = "Schedule all pods, regardless of their schedulerName, as a what-if analysis."
     function = click.option("--all-pods", is_flag=True, help=every)(function)
@@ -139,7 +149,7 @@ def scheduler_name_option(function: F) -> F:
 
 
 def read_text(path: str) -> str:
-    """A text file, or standard input for `-`; one that is far too long is an error, not a wait."""
+    """A text file, or standard input for `-`; InputError if it is far too long."""
     import sys
     from pathlib import Path
 
@@ -157,8 +167,15 @@ def read_text(path: str) -> str:
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: not a text file: {error.reason} at byte {error.start}") from None
     if len(raw) > MAX_TEXT:
-        raise InputError(f"{path}: more than {MAX_TEXT} bytes, expected a configuration file")
+        raise InputError(f"{path}: larger than {MAX_TEXT} bytes, expected a configuration file")
     return text
+
+
+def missing_extra(error: ModuleNotFoundError, extra: str) -> InputError:
+    """The error of a command that needs an extra which is not installed."""
+    from fairway.errors import InputError
+
+    return InputError(f"{error.name} is not installed; run: pip install 'fairway[{extra}]'")
 
 
 def read_policy(path: str | None) -> Policy:
@@ -187,7 +204,7 @@ def read_time(text: str | None) -> Micros:
 
 
 def folder_to_write(path: str) -> Path:
-    """A folder for results, made where it is not there: before anything is run whose results would be lost."""
+    """A folder for results, created if it does not exist. Called before the run, whose results would be lost."""
     from pathlib import Path
 
     from fairway.errors import InputError
@@ -196,12 +213,12 @@ def folder_to_write(path: str) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"{path}: {error.strerror}, expected a folder that can be written to") from None
+        raise InputError(f"{path}: {error.strerror}, expected a writable directory") from None
     return folder
 
 
 def read_state(files: Sequence[str], scheduler_names: Sequence[str] | None = None) -> ClusterState:
-    """All manifests of a run, applied as events; warnings go to standard error. No names: every pod is scheduled."""
+    """The state of all manifests; warnings go to standard error. Without scheduler names, every pod is scheduled."""
     from fairway.state.cluster import ClusterState
     from fairway.state.reader import arrival_order
 
@@ -217,11 +234,11 @@ def read_state(files: Sequence[str], scheduler_names: Sequence[str] | None = Non
 
 
 OLD = 3600
-"""Seconds after which objects in files are probably those of another day."""
+"""Seconds after which objects in files are probably from another day."""
 
 
 def warn_of_old_objects(objects: Iterable[ApiObject]) -> None:
-    """Without --now a dump is decided as of today, when all that waits in it starves: offer its own time."""
+    """Suggest --now for an old dump: decided as of today, all pending jobs in it would be starving."""
     from fairway.clock import SECOND, format_rfc3339, from_datetime, wall_clock
 
     context = click.get_current_context(silent=True)
@@ -231,11 +248,11 @@ def warn_of_old_objects(objects: Iterable[ApiObject]) -> None:
     newest = max((from_datetime(time) for time in times if time is not None), default=None)
     if newest is not None and wall_clock() - newest > OLD * SECOND:
         when = format_rfc3339(newest)
-        warn(f"the newest object was created at {when}, and the present is assumed; --now {when} decides as of then")
+        warn(f"the newest object was created at {when}, but the current time is used; --now {when} decides as of then")
 
 
 def freeze_loaded() -> None:
-    """What was loaded stays until the command ends: the garbage collector need not walk it in every cycle."""
+    """Exclude loaded objects from garbage collection: they stay until the command ends."""
     gc.freeze()
     context = click.get_current_context(silent=True)
     if context is not None:
@@ -243,7 +260,7 @@ def freeze_loaded() -> None:
 
 
 def warn_of_others(objects: Iterable[ApiObject], scheduler_names: Sequence[str]) -> None:
-    """Pods that wait for another scheduler are left out: say so, for most such files only forgot the name."""
+    """Warn of pending pods with another scheduler name, which are left out: usually the name was just forgotten."""
     from fairway.api.pods import Pod
 
     left_out: dict[str, int] = {}
@@ -251,16 +268,16 @@ def warn_of_others(objects: Iterable[ApiObject], scheduler_names: Sequence[str])
         if isinstance(thing, Pod) and thing.is_waiting and thing.spec.scheduler_name not in scheduler_names:
             left_out[thing.spec.scheduler_name] = left_out.get(thing.spec.scheduler_name, 0) + 1
     for name, count in sorted(left_out.items()):
-        pods = "1 pod that waits names" if count == 1 else f"{count} pods that wait name"
+        pods = "1 pending pod has" if count == 1 else f"{count} pending pods have"
         echo(
-            f"Warning: {pods} the scheduler {name!r} and not {' or '.join(map(repr, scheduler_names))}: left out; "
-            "set spec.schedulerName, or use --scheduler-name or --all-pods",
+            f"Warning: {pods} schedulerName {name!r}, not {' or '.join(map(repr, scheduler_names))}, and "
+            f"{'is' if count == 1 else 'are'} left out; set spec.schedulerName, or use --scheduler-name or --all-pods",
             err=True,
         )
 
 
 def read_objects(files: Sequence[str]) -> list[ApiObject]:
-    """All objects of the manifests; classes are checked, and their bare names in requests made full ones."""
+    """All objects of the manifests, with classes checked and short class names in requests expanded."""
     from fairway.devices.select.shorthand import reject_bad_classes, with_full_class_names
 
     manifests = read_manifests(files, reject_bad_classes)
@@ -272,7 +289,7 @@ def read_objects(files: Sequence[str]) -> list[ApiObject]:
 def read_manifests(
     files: Sequence[str], check: Callable[[Manifests], Manifests] = lambda manifests: manifests
 ) -> Manifests:
-    """The manifests of a run; what `--skip-invalid` sets aside is printed and counted."""
+    """The manifests of a run; objects that `--skip-invalid` sets aside are printed and counted."""
     from fairway.api.manifests import load
     from fairway.errors import InputError
 
@@ -281,28 +298,27 @@ def read_manifests(
     with naming_skip_invalid() as options:
         manifests = check(load(files, skip_invalid=options.skip_invalid, strict=options.strict))
     if not manifests.objects:
-        found = "; ".join(manifests.warnings) or "there is no object"
-        raise InputError(f"{', '.join(files)[:200]}: {found}, expected at least one object to read")
+        why = "; ".join(manifests.warnings) or "no objects"
+        raise InputError(f"{', '.join(files)[:200]}: {why}, expected at least one object")
     report_set_aside(manifests.invalid, manifests.set_aside)
     return manifests
 
 
 def read_fleet(files: Sequence[str]) -> Manifests:
-    """The objects of a fleet: of manifests, or of a live hub, of which nothing else is read."""
+    """The objects of a fleet, from manifests or from a live hub, where only these are read."""
     return live_manifests(of_fleet=True) if tuple(files) == (CLUSTER,) else read_manifests(files)
 
 
 def live_manifests(*, of_fleet: bool = False) -> Manifests:
     """The objects of the live cluster that the options name."""
     from fairway.api.manifests import Manifests
-    from fairway.errors import InputError
 
     try:
         from fairway.kube.reading.served import FLEET_KINDS
         from fairway.kube.reading.whole_cluster import ALL_KINDS, read_cluster
         from fairway.kube.server.kubeconfig import find_connection
     except ModuleNotFoundError as error:
-        raise InputError(f"{error.name} is not installed, expected: pip install 'fairway[kube]'") from None
+        raise missing_extra(error, "kube") from None
     options = click.get_current_context().ensure_object(Options)
     wanted = FLEET_KINDS if of_fleet else ALL_KINDS
     reading = read_cluster(find_connection(options.kubeconfig, options.context), wanted)
@@ -311,7 +327,7 @@ def live_manifests(*, of_fleet: bool = False) -> Manifests:
 
 @contextmanager
 def naming_skip_invalid() -> Iterator[Options]:
-    """An error in manifests says how to go on without the objects that have one, where the command can."""
+    """Add a hint to errors in manifests, if the command has --skip-invalid."""
     from fairway.errors import ManifestError
 
     context = click.get_current_context()
@@ -321,12 +337,95 @@ def naming_skip_invalid() -> Iterator[Options]:
     except ManifestError as error:
         can = any("--skip-invalid" in parameter.opts for parameter in context.command.params)
         if can and not options.skip_invalid:
-            error.add_note("Nothing was done. With --skip-invalid such objects are set aside and the rest is used.")
+            error.add_note("Nothing was done. With --skip-invalid, such objects are set aside and the rest is used.")
         raise
 
 
 def report_set_aside(invalid: Sequence[str], count: int) -> None:
-    """Say what was set aside; it is why the exit status will be 1."""
+    """Report objects that were set aside, which is why the exit status will be 1."""
     for line in invalid:
         echo(f"Set aside: {line}", err=True)
     click.get_current_context().ensure_object(Options).set_aside += count
+
+
+class GivenCluster(NamedTuple):
+    """The options that select a cluster. Nothing is read before a method is called."""
+
+    files: tuple[str, ...]
+    policy_file: str | None
+    now: str | None
+    scheduler_names: tuple[str, ...]
+    all_pods: bool
+    sandbox: str | None = None
+
+    def own_schedulers(self) -> tuple[str, ...] | None:
+        """Scheduler names of the pods that are scheduled; None for all pods."""
+        from fairway.api.pods import DEFAULT_SCHEDULER
+        from fairway.errors import InputError
+
+        if self.all_pods and self.scheduler_names:
+            raise InputError("--all-pods cannot be combined with --scheduler-name")
+        return None if self.all_pods else self.scheduler_names or (DEFAULT_SCHEDULER,)
+
+    def policy_and_time(self) -> tuple[Policy, Micros]:
+        return read_policy(self.policy_file), read_time(self.now)
+
+    def situation(self) -> Situation:
+        """The cluster of the manifests, to try changes on."""
+        from fairway.app.explain import Situation
+
+        names = self.own_schedulers()
+        policy, moment = self.policy_and_time()
+        objects = read_objects(self.files)
+        if names is not None:
+            warn_of_others(objects, names)
+        return Situation(objects, policy, moment, names)
+
+    def client(self) -> Client:
+        """The running sandbox; UsageError for options that apply only to manifests."""
+        if self.policy_file or self.now or self.scheduler_names or self.all_pods:
+            raise click.UsageError(
+                "--policy, --now, --scheduler-name and --all-pods require -f; the sandbox has its own"
+            )
+        if click.get_current_context().ensure_object(Options).skip_invalid:
+            raise click.UsageError("--skip-invalid requires -f; the sandbox always sets invalid objects aside")
+        from fairway.app.sandbox import Client
+
+        return Client.find(self.sandbox)
+
+
+def manifests_options(function: F) -> F:
+    """Manifests or a live cluster, as the parameter `given`."""
+    return _with_options(function, cluster_or_files_option, *_ABOUT_MANIFESTS)
+
+
+def cluster_options(function: F) -> F:
+    """Manifests, a live cluster, or the running sandbox, as the parameter `given`."""
+    return _with_options(function, cluster_files_or_sandbox_option, *_ABOUT_MANIFESTS, sandbox_option)
+
+
+def sandbox_option(function: F) -> F:
+    help = "Address of the sandbox. Defaults to the most recently started one."
+    return click.option("--sandbox", metavar="URL", envvar="FAIRWAY_SANDBOX", help=help)(function)
+
+
+_ABOUT_MANIFESTS: tuple[Callable[[Any], Any], ...] = (
+    strict_option,
+    skip_invalid_option,
+    policy_option,
+    now_option,
+    scheduler_name_option,
+)
+
+
+def _with_options(function: F, *options: Callable[[Any], Any]) -> F:
+    @wraps(function)
+    def command(**values: Any) -> Any:
+        given = {name: values.pop(name) for name in GivenCluster._fields if name in values}
+        return function(given=GivenCluster(**given), **values)
+
+    made: Any = command
+    for option in reversed(options):
+        made = option(made)
+    typed: F = made
+    return typed

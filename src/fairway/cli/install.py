@@ -85,7 +85,7 @@ Examples:
     show_default=True,
     help="Output format: a YAML stream, a JSON list, a kustomize base, or a Helm chart.",
 )
-@click.option("--out", metavar="FOLDER", help="Directory to write to; required for kustomize and helm.")
+@click.option("--out", metavar="DIR", help="Directory to write to; required for kustomize and helm.")
 def command(
     part: str,
     namespace: str,
@@ -122,16 +122,16 @@ def command(
     if default_for_label and not re.fullmatch(
         r"[A-Za-z0-9][-A-Za-z0-9_./]*=[A-Za-z0-9]?[-A-Za-z0-9_.]*", default_for_label
     ):
-        raise InputError(f"--default-for-label: is {default_for_label!r}, expected KEY=VALUE, a label of namespaces")
+        raise InputError(f"--default-for-label: is {default_for_label!r}, expected a namespace label KEY=VALUE")
     policy = DEFAULT_POLICY
     if policy_file is not None:
-        read_policy(policy_file)  # a mistake is found here, not in the cluster
+        read_policy(policy_file)  # find mistakes here, not in the cluster
         policy = read_text(policy_file)
     if part == "fleet" and (crds_only or policy_file or default_for_label or web):
-        raise InputError("install fleet takes none of --crds-only, --policy, --web and --default-for-label")
+        raise InputError("install fleet does not accept --crds-only, --policy, --web or --default-for-label")
     if not web and (allow_actions or web_tls_secret):
         flag = "--allow-actions" if allow_actions else "--web-tls-secret"
-        raise InputError(f"{flag} is about the page, expected with --web")
+        raise InputError(f"{flag} configures the page and requires --web")
     if web_tls_secret:
         _check_names("--web-tls-secret", [web_tls_secret])
     options = InstallOptions(
@@ -158,7 +158,7 @@ def command(
     elif output == "json":
         texts = {"fairway.json": writing.json_list(options)}
     elif out is None:
-        raise InputError(f"-o {output} writes several files, expected --out FOLDER")
+        raise InputError(f"-o {output} writes several files and requires --out DIR")
     else:
         texts = writing.helm_chart(options) if output == "helm" else writing.kustomize_base(options)
     if out is None:

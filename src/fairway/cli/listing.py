@@ -1,4 +1,4 @@
-"""What `fairway get` lists: one entry for each object or job, with its cells, its labels and its data."""
+"""The entries that `fairway get` lists: one per object or job, with its cells, labels and data."""
 
 from __future__ import annotations
 
@@ -6,19 +6,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from fairway.cli.amounts import age, readable
-from fairway.cli.output import amount_text
+from fairway.cli.output import age, amount_text, readable
 
 if TYPE_CHECKING:
     from fairway.app.records import SandboxEvent
     from fairway.app.view.frame import Frame, JobRow, NodeUse
 
 ROWS = ("Job", "Event")
-"""What is listed and is no kind of object."""
+"""What can be listed but is not a kind of object."""
 
 
 class ListedCluster(Protocol):
-    """Where the entries come from: a sandbox that runs, or objects that were read."""
+    """The source of entries: the running sandbox, or objects that were read."""
 
     def frame(self) -> Frame: ...
     def jobs(self) -> list[JobRow]: ...
@@ -42,7 +41,7 @@ class ListedObject:
 
 
 def entries(client: ListedCluster, kind: str) -> list[ListedObject]:
-    """All there are of a kind."""
+    """All entries of a kind."""
     if kind == "Event":
         return list(_events(client))
     now = client.frame().now
@@ -57,7 +56,7 @@ def entries(client: ListedCluster, kind: str) -> list[ListedObject]:
 
 
 def is_meant(key: str, name: str | None, namespace: str | None) -> bool:
-    """Whether a name, alone or with its namespace, and a namespace mean this key."""
+    """Whether a key matches a name, with or without its namespace, and a namespace."""
     own_namespace, _, own_name = key.rpartition("/")
     if namespace is not None and own_namespace and own_namespace != namespace:
         return False
@@ -70,7 +69,7 @@ def _jobs(client: ListedCluster, now: str) -> Iterator[ListedObject]:
         pods = str(job.pods) if job.phase != "running" else f"{job.placed}/{job.pods}"
         cells = {"job": job.job, "queue": job.queue, "phase": job.phase, "pods": pods, "age": _age(job.created, now)}
         wide = {"started": _time(job.started or ""), "ended": _time(job.ended or ""), "message": job.message}
-        why = {"why, or where": _why(job)}
+        why = {"reason or nodes": _why(job)}
         yield ListedObject(job.job, _plain(job), cells | why, wide, labels.get(job.job, {}), job.created)
 
 
@@ -80,7 +79,7 @@ def _why(job: JobRow) -> str:
 
 
 def _job_labels(client: ListedCluster) -> dict[str, Mapping[str, str]]:
-    """Those of its group, else of the pod that is the job."""
+    """Labels of each job: those of its group, or of its lone pod."""
     things = [*client.objects("Pod"), *client.objects("PodGroup")]
     return {_key(thing): thing["metadata"].get("labels", {}) for thing in things}
 

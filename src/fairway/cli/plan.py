@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from fairway.cli import inputs
-from fairway.cli.cluster_options import GivenCluster, manifests_options
+from fairway.cli.inputs import GivenCluster, manifests_options
 from fairway.cli.output import output_option, print_structured, warn
 
 
@@ -33,7 +33,7 @@ def command(given: GivenCluster, only: tuple[str, ...], paranoid: bool, output: 
     policy, moment = given.policy_and_time()
     names = given.own_schedulers()
     if only:
-        from fairway.cli.plan_only import print_submission, submission
+        from fairway.cli.plan_table import print_submission, submission
 
         asked = submission(given.files, only, policy, moment, names)
         print_submission(asked) if output == "table" else print_structured(asked, output)

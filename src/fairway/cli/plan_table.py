@@ -1,26 +1,50 @@
-"""A plan as a person likes to read it: what goes where, what waits and why, and how much queues and namespaces have."""
+"""Plans as tables, and the difference between two plans.
+
+A plan is printed as placements, evictions, reservations, pending jobs with their reasons, and the shares of queues and
+namespaces. `submission` decides with and without some new objects, for `fairway plan --only`.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
+import msgspec
 from rich.console import Console
 
-from fairway.cli.amounts import readable
-from fairway.cli.output import amount_text, console, table
+from fairway.cli import inputs
+from fairway.cli.output import amount_text, console, readable, table
 from fairway.devices.model.pools import KIND_PREFIX
-from fairway.scheduler.plan import ExplainedPlan, NamespaceStanding, Pending, QueueStanding, Reservation
+from fairway.scheduler.plan import (
+    Binding,
+    Eviction,
+    ExplainedPlan,
+    NamespaceStanding,
+    Pending,
+    Plan,
+    QueueStanding,
+    Reservation,
+)
 from fairway.state.device_requests import CLASS_PREFIX
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from fairway.api.kinds import ApiObject
+    from fairway.api.policy import Policy
+    from fairway.clock import Micros
+    from fairway.scheduler.plan import Plan
+
 
 BAR = 12
 """Width of a share bar."""
 
 WIDE = 96
-"""Columns of a terminal that has room for a bar beside a table of six columns."""
+"""Width of a terminal that fits a bar beside a table of six columns."""
 
-MOST_ROWS = 40
-"""Rows of a table before the rest is only counted."""
+MAX_ROWS = 40
+"""Rows of a table; the rest are counted."""
 
 
 def print_plan(plan: ExplainedPlan) -> None:
@@ -44,7 +68,7 @@ def _print_bindings(out: Console, plan: ExplainedPlan) -> None:
     jobs: dict[str, list[str]] = {}
     for binding in plan.bindings:
         jobs.setdefault(binding.job, []).append(binding.node)
-    for job, nodes in list(jobs.items())[:MOST_ROWS]:
+    for job, nodes in list(jobs.items())[:MAX_ROWS]:
         rows.add_row(job, str(len(nodes)), _grouped(nodes))
     out.print(rows)
     _print_rest(out, len(jobs))
@@ -54,14 +78,14 @@ def _print_changes(out: Console, plan: ExplainedPlan) -> None:
     if plan.evictions:
         out.print(f"Evicted {_count(len(plan.evictions), 'pod')}")
         rows = table("pod", "node", "for", "why")
-        for eviction in plan.evictions[:MOST_ROWS]:
+        for eviction in plan.evictions[:MAX_ROWS]:
             rows.add_row(eviction.pod, eviction.node, eviction.for_, f"{eviction.action}: {eviction.reason}")
         out.print(rows)
         _print_rest(out, len(plan.evictions))
     if plan.reservations:
         out.print("Reserved")
         rows = table("job", "pod", "node", "state", "planned start")
-        for reservation in plan.reservations[:MOST_ROWS]:
+        for reservation in plan.reservations[:MAX_ROWS]:
             rows.add_row(
                 reservation.job, reservation.pod, reservation.node, reservation.state, _planned_start(reservation)
             )
@@ -69,7 +93,7 @@ def _print_changes(out: Console, plan: ExplainedPlan) -> None:
         _print_rest(out, len(plan.reservations))
     if plan.released:
         rows = table("released", "node", "why")
-        for released in plan.released[:MOST_ROWS]:
+        for released in plan.released[:MAX_ROWS]:
             rows.add_row(released.pod, released.node, released.reason)
         out.print(rows)
         _print_rest(out, len(plan.released))
@@ -83,16 +107,16 @@ def _planned_start(reservation: Reservation) -> str:
 def _print_pending(out: Console, pending: Sequence[Pending]) -> None:
     if not pending:
         return
-    out.print(f"Waiting: {_count(len(pending), 'job')}")
+    out.print(f"Pending: {_count(len(pending), 'job')}")
     rows = table("#", "job", "pods", "why", numbers=("#", "pods"))
-    for row in _alike(pending)[:MOST_ROWS]:
+    for row in _alike(pending)[:MAX_ROWS]:
         rows.add_row(*row)
     out.print(rows)
     _print_rest(out, len(_alike(pending)))
 
 
 def _alike(pending: Sequence[Pending]) -> list[tuple[str, str, str, str]]:
-    """Neighbours that wait for the same reason, apart from a number in their name, share a row."""
+    """Neighbours with the same reason and names that differ only in numbers share a row."""
     rows: list[tuple[str, str, str, str]] = []
     alike: list[Pending] = []
     for job in [*pending, None]:
@@ -125,13 +149,13 @@ def _print_shares(out: Console, queues: Sequence[QueueStanding], namespaces: Seq
     out.print()
     if not namespaces:
         return
-    counted = " with what is reserved" if any(set(one.reserved.values()) - {"0"} for one in namespaces) else ""
+    counted = " including reservations" if any(set(one.reserved.values()) - {"0"} for one in namespaces) else ""
     out.print(f"Namespaces: share of the cluster{counted}, and the same divided by weight")
     most = max((namespace.weighted_share for namespace in namespaces), default=0.0)
     pictures = [""] if out.width >= WIDE else []
     numbers = ("share", "weight", "by weight")
     rows = table("queue", "namespace", "allocated", *numbers, *pictures, numbers=numbers)
-    for namespace in namespaces[:MOST_ROWS]:
+    for namespace in namespaces[:MAX_ROWS]:
         rows.add_row(
             namespace.queue,
             namespace.namespace,
@@ -146,7 +170,7 @@ def _print_shares(out: Console, queues: Sequence[QueueStanding], namespaces: Seq
 
 
 def _print_rest(out: Console, rows: int) -> None:
-    out.print(f"... and {rows - MOST_ROWS} more; -o json has all\n" if rows > MOST_ROWS else "")
+    out.print(f"... and {rows - MAX_ROWS} more; -o json has all\n" if rows > MAX_ROWS else "")
 
 
 def _grouped(nodes: Iterable[str]) -> str:
@@ -159,7 +183,7 @@ def _grouped(nodes: Iterable[str]) -> str:
 
 
 def _lines(allocated: dict[str, str], reserved: dict[str, str], deserved: dict[str, str] | None = None) -> str:
-    """One resource to a line, those without any left out."""
+    """One line per resource, without those that are zero."""
     lines = []
     for name in {**(deserved or {}), **allocated, **reserved}:
         have, aside = allocated.get(name, "0"), reserved.get(name, "0")
@@ -171,7 +195,7 @@ def _lines(allocated: dict[str, str], reserved: dict[str, str], deserved: dict[s
 
 
 def _short(name: str) -> str:
-    """A resource's name without our own prefixes, which only tell a class from a kind of device."""
+    """The name of a resource without our internal prefixes for classes and kinds of devices."""
     if name.startswith(CLASS_PREFIX):
         return f"class {name.removeprefix(CLASS_PREFIX)}"
     return name.removeprefix(KIND_PREFIX)
@@ -188,3 +212,117 @@ def bar(part: float) -> str:
 
 def _count(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+class Submission(msgspec.Struct, rename="camel", frozen=True):
+    """What a cycle does with new objects, and what changes for others because of them."""
+
+    jobs: tuple[str, ...]
+    bindings: tuple[Binding, ...]
+    pending: tuple[Pending, ...]
+    evictions: tuple[Eviction, ...]
+    """Pods that would be evicted for the new jobs."""
+    others: tuple[str, ...]
+    """What would change for other pods."""
+
+
+def submission(
+    files: Sequence[str], only: Sequence[str], policy: Policy, now: Micros, scheduler_names: Sequence[str] | None
+) -> Submission:
+    """Decide with and without the objects of `only`; an existing object is replaced by its new version."""
+    from fairway.api import kinds
+    from fairway.api.pods import Pod
+    from fairway.errors import InputError
+    from fairway.scheduler.decide import decide_and_explain
+    from fairway.state.cluster import ClusterState
+    from fairway.state.reader import arrival_order, job_of, key_of
+
+    there = inputs.read_objects(files)
+    given = inputs.read_objects(only)
+    if scheduler_names is not None:
+        inputs.warn_of_others(given, scheduler_names)
+    new = {kinds.key(thing): thing for thing in given}
+    pods = [thing for thing in given if isinstance(thing, Pod)]
+    if not pods:
+        raise InputError(f"{', '.join(only)}: no pods, expected at least one pod or workload to schedule")
+
+    def plan_of(objects: list[ApiObject]) -> ExplainedPlan:
+        state = ClusterState(scheduler_names)
+        state.upsert(arrival_order(objects))
+        return decide_and_explain(state, policy, now)
+
+    before = plan_of(there)
+    after = plan_of([*(thing for thing in there if kinds.key(thing) not in new), *given])
+    jobs = dict.fromkeys(job_of(pod) for pod in pods)
+    own = {key_of(pod) for pod in pods}
+    changed = [line for line in differences(before, after) if line.split(":", 1)[0] not in own]
+    return Submission(
+        jobs=tuple(jobs),
+        bindings=tuple(entry for entry in after.bindings if entry.job in jobs),
+        pending=tuple(entry for entry in after.pending if entry.job in jobs),
+        evictions=tuple(entry for entry in after.evictions if entry.for_ in jobs),
+        others=tuple(changed),
+    )
+
+
+def print_submission(asked: Submission) -> None:
+    out = console()
+    placed: dict[str, list[str]] = {}
+    for binding in asked.bindings:
+        placed.setdefault(binding.job, []).append(binding.node)
+    waiting = {entry.job: entry for entry in asked.pending}
+    rows = table("job", "effect", "nodes or reason")
+    for job in asked.jobs[:MAX_ROWS]:
+        nodes, pending = placed.get(job, []), waiting.get(job)
+        if nodes:
+            more = "" if pending is None else f"; {pending.waiting} more pending: {pending.message}"
+            rows.add_row(
+                job,
+                f"{_count(len(nodes), 'pod')} start now" if len(nodes) > 1 else "1 pod starts now",
+                ", ".join(sorted(set(nodes))) + more,
+            )
+        elif pending is not None:
+            rows.add_row(job, f"pending, position {pending.position}", f"{pending.reason}: {pending.message}")
+        else:
+            rows.add_row(job, "none", "none of its pods is scheduled by Fairway, or all of them have a node")
+    out.print(rows)
+    if len(asked.jobs) > MAX_ROWS:
+        out.print(f"and {len(asked.jobs) - MAX_ROWS} more jobs")
+    for eviction in asked.evictions:
+        out.print(f"{eviction.pod} would be evicted from {eviction.node} ({eviction.action}: {eviction.reason})")
+    if not asked.others:
+        out.print("Nothing changes for other pods.")
+        return
+    out.print("Changes for other pods:")
+    for line in asked.others[:MAX_ROWS]:
+        out.print(f"  {line}")
+    if len(asked.others) > MAX_ROWS:
+        out.print(f"  and {len(asked.others) - MAX_ROWS} more")
+
+
+def differences(first: Plan, second: Plan) -> list[str]:
+    """One line for each pod that `second` treats differently; none if both plans do the same."""
+    return [
+        *_moved({b.pod: b.node for b in first.bindings}, {b.pod: b.node for b in second.bindings}, "bound to"),
+        *_gone({e.pod for e in first.evictions}, {e.pod for e in second.evictions}, "evicted"),
+        *_moved({r.pod: r.node for r in first.reservations}, {r.pod: r.node for r in second.reservations}, "reserved"),
+        *_moved(
+            {n.pod: n.node for n in first.nominations}, {n.pod: n.node for n in second.nominations}, "nominated to"
+        ),
+    ]
+
+
+def _moved(first: Mapping[str, str], second: Mapping[str, str], what: str) -> Iterator[str]:
+    for pod in sorted({*first, *second}):
+        before, after = first.get(pod), second.get(pod)
+        if before == after:
+            continue
+        if after is None:
+            yield f"{pod}: not {what} {before}"
+        else:
+            yield f"{pod}: {what} {after}" + (f" instead of {before}" if before else "")
+
+
+def _gone(first: set[str], second: set[str], what: str) -> Iterator[str]:
+    for pod in sorted(first ^ second):
+        yield f"{pod}: {what}" if pod in second else f"{pod}: not {what}"

@@ -12,6 +12,39 @@ from fairway.cli.output import console, echo, output_option, print_structured, t
 if TYPE_CHECKING:
     from fairway.api.arguments import Catalog, CatalogEntry
     from fairway.api.policy import ActionConfig, PluginConfig, Policy
+    from fairway.api.settings import Setting
+
+INTRODUCTION = """\
+# Policy reference
+
+<!-- Written by `make docs` from the declarations in src/fairway/api. Change those, not this page. -->
+
+A policy lists the actions that run in each cycle, in order, and the plugins that they use, tier by tier.
+
+```yaml
+actions: "enqueue, reserve, allocate, backfill"   # or a list of names and of {name, arguments}
+configurations:                                   # arguments of actions may also be here
+- name: reserve
+  arguments:
+    reservedNodePercent: 30
+tiers:
+- plugins:
+  - name: drf
+    enablePreemptable: false                      # a flag disables one hook of a plugin
+  - name: nodeorder
+    arguments:
+      mostAllocated: 2
+topology:                                         # node labels that define domains, the widest first
+  levels: [topology.kubernetes.io/zone, topology.kubernetes.io/rack]
+capacity:                                         # nodes with such a taint are not shared out to queues
+  excludedTaints: ["node-role.kubernetes.io/control-plane", "node.kubernetes.io/*"]
+compatibility: volcano                            # ignore, with a warning, what only Volcano has
+```
+
+Whatever a file leaves out is as in the built-in policy (`fairway policy show`). Unknown names, values of a wrong type
+or out of range, and duplicates are errors that name their line; `fairway policy check FILE` lists all of them and
+warns of flags without effect. A list may also be written as comma-separated text.
+"""
 
 
 @click.group(
@@ -37,7 +70,7 @@ Examples:
 def check(file: str, output: str) -> None:
     """Check a policy file and print all errors. The exit status is 1 if there are any."""
     from fairway.api.policy import load_policy
-    from fairway.cli.errors import CheckFailed
+    from fairway.cli.invocation import CheckFailed
     from fairway.errors import PolicyError
     from fairway.scheduler.backfill.run_ends import backfill_warnings
     from fairway.scheduler.eviction.entitlement import preempt_warnings
@@ -124,7 +157,6 @@ Examples:
 )
 def reference() -> None:
     """Print the reference of all actions, plugins and settings as Markdown."""
-    from fairway.cli.reference import reference_page
     from fairway.scheduler.framework.plugin_set import Registry
     from fairway.scheduler.plugins import BUILT_IN
 
@@ -143,7 +175,7 @@ def _settings(
 
 
 def _flags(plugin: PluginConfig, entry: CatalogEntry, policy: Policy) -> Iterator[tuple[str, bool, str]]:
-    """Name, value and origin of the flags that have an effect, and of those that were given without one."""
+    """Name, value and origin of the flags that have an effect, and of other flags that the file sets."""
     from fairway.api.arguments import FLAGS
 
     for flag in FLAGS:
@@ -179,7 +211,7 @@ def _as_data(policy: Policy, catalog: Catalog) -> dict[str, Any]:
 
 
 def _as_file(policy: Policy, catalog: Catalog) -> Iterator[str]:
-    """The lines of a policy file that says the same, with the origin of each value as a comment."""
+    """The lines of an equivalent policy file, with the origin of each value as a comment."""
     if policy.compatible:
         yield "compatibility: volcano"
     if policy.topology_levels:
@@ -234,7 +266,58 @@ def _text(value: Any) -> str:
 
 
 def _quoted(value: Any) -> str:
-    """A value as it may stand in a policy file: JSON is YAML, and a text in quotes is never misread."""
+    """A value for a policy file: JSON is YAML, and quoted text is never misread."""
     import msgspec
 
     return msgspec.json.encode(value).decode()
+
+
+def reference_page(catalog: Catalog) -> str:
+    """The reference page of policy files, as Markdown, from the declarations of actions, plugins and settings."""
+    return "\n".join(_reference_lines(catalog)).rstrip() + "\n"
+
+
+def _reference_lines(catalog: Catalog) -> Iterator[str]:
+    from fairway.api.arguments import FLAG_ALIASES, FLAGS
+    from fairway.api.policy import DEFAULT_ACTIONS, DEFAULT_TIERS, EXCLUSIVE
+
+    yield INTRODUCTION
+    yield f"The built-in policy runs {', '.join(DEFAULT_ACTIONS)} and uses"
+    yield f"{'; then '.join(', '.join(tier) for tier in DEFAULT_TIERS)}."
+    yield from (f"`{first}` and `{other}` cannot be used together." for first, other in EXCLUSIVE)
+    yield "\n## Actions\n"
+    for entry in catalog.actions.values():
+        yield from _reference_entry(entry)
+    yield "## Plugins\n"
+    for entry in catalog.plugins.values():
+        yield from _reference_entry(entry)
+    yield "## Flags\n"
+    yield "Every plugin accepts these flags. The default is true; a flag has an effect if the plugin has that hook.\n"
+    yield "| flag | hook | also read as |\n|---|---|---|"
+    for flag, hook in FLAGS.items():
+        aliases = [f"`{alias}`" for alias, meant in FLAG_ALIASES.items() if meant == flag]
+        yield f"| `{flag}` | {hook} | {', '.join(aliases)} |"
+
+
+def _reference_entry(entry: CatalogEntry) -> Iterator[str]:
+    from fairway.api.settings import settings_of
+
+    yield f"### {entry.name}\n"
+    yield f"{entry.meaning}\n"
+    if entry.flags:
+        yield f"Flags with an effect: {', '.join(f'`{flag}`' for flag in entry.flags)}.\n"
+    settings = settings_of(entry.arguments).values()
+    if settings:
+        yield "| argument | default | unit | allowed | meaning |\n|---|---|---|---|---|"
+        yield from map(_reference_row, settings)
+        yield ""
+
+
+def _reference_row(setting: Setting) -> str:
+    default = _text(setting.default)
+    meaning = setting.meaning
+    if setting.aliases:
+        meaning += f" Also read as {', '.join(f'`{alias}`' for alias in setting.aliases)}"
+        meaning += f" and `{setting.aliases[0]}.<name>`." if setting.is_map else "."
+    cells = (f"`{setting.name}`", f"`{default}`", setting.unit, setting.expected, meaning)
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"

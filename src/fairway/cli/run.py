@@ -9,12 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fairway.cli import inputs
 from fairway.cli.output import echo, program_log
-from fairway.cli.page_options import page_options
+from fairway.cli.program_options import (
+    connection_options,
+    given_settings,
+    lease_options,
+    log_options,
+    page_options,
+    stall_options,
+)
 
 if TYPE_CHECKING:
-    from fairway.app.live.logs import RunLog
-    from fairway.app.live.settings import RunSettings
+    from fairway.app.live import RunSettings
+    from fairway.app.logs import RunLog
 
 
 @click.command(
@@ -26,12 +34,7 @@ Examples:
   fairway run --config run.yaml --log-format json     settings from a file"""
 )
 @click.option("--config", metavar="FILE", help="Settings file of kind FairwayConfiguration. Flags override it.")
-@click.option(
-    "--kubeconfig",
-    metavar="FILE",
-    help="Kubeconfig of the cluster. Defaults to $KUBECONFIG, then to the pod's service account.",
-)
-@click.option("--context", metavar="NAME", help="Kubeconfig context. Defaults to the current one.")
+@connection_options("cluster")
 @click.option(
     "--scheduler-names",
     metavar="NAMES",
@@ -77,19 +80,9 @@ Examples:
     "--bind-volumes-timeout",
     type=float,
     metavar="SECONDS",
-    help="Maximum time for the volumes of a pod to be bound before it waits again.  [default: 600]",
+    help="Maximum time for the volumes of a pod to be bound before it is pending again.  [default: 600]",
 )
-@click.option(
-    "--leader-elect/--no-leader-elect",
-    default=None,
-    help="Decide only while holding the lease.  [default: leader-elect]",
-)
-@click.option(
-    "--lease-namespace",
-    metavar="NAME",
-    help="Namespace of the lease. Defaults to that of the service account or the context.",
-)
-@click.option("--lease-name", metavar="NAME", help="Name of the lease.  [default: fairway]")
+@lease_options("fairway")
 @click.option(
     "--scheduled-events/--no-scheduled-events",
     default=None,
@@ -99,18 +92,7 @@ Examples:
 @click.option(
     "--record-megabytes", type=int, metavar="N", help="Maximum size of the recording, in MB.  [default: 1024]"
 )
-@click.option(
-    "--stall-timeout",
-    type=float,
-    metavar="SECONDS",
-    help="Warn if work is pending and no cycle has finished for this long.  [default: 30; 0: never]",
-)
-@click.option(
-    "--unhealthy-after",
-    type=float,
-    metavar="SECONDS",
-    help="Fail /healthz if work is pending and no cycle has finished for this long.  [default: 300; 0: never]",
-)
+@stall_options
 @click.option(
     "--http-address", metavar="HOST:PORT", help="Address that serves health, metrics and /debug.  [default: :10259]"
 )
@@ -130,26 +112,18 @@ Examples:
     default=None,
     help="Also report an AddOnPlacementScore, for the placement controller of OCM.",
 )
-@click.option(
-    "--log-format", type=click.Choice(["text", "json"]), help="Format of log lines on standard error.  [default: text]"
-)
-@click.option(
-    "--log-level",
-    type=click.Choice(["debug", "info", "warning", "error"]),
-    help="Minimum level of log lines.  [default: info]",
-)
+@log_options
 def command(config: str | None, **flags: Any) -> None:
     """Run the scheduler on a cluster: watch it, decide when something changes, and bind pods."""
-    from fairway.errors import InputError
 
     try:
-        from fairway.app.live.service import LiveScheduler
+        from fairway.app.live import LiveScheduler
     except ModuleNotFoundError as error:
-        raise InputError(f"{error.name} is not installed, expected: pip install 'fairway[kube]'") from None
-    from fairway.app.live.settings import read_settings
+        raise inputs.missing_extra(error, "kube") from None
+    from fairway.app.live import read_settings
     from fairway.kube.server.kubeconfig import find_connection
 
-    settings = read_settings(config, _given(flags))
+    settings = read_settings(config, _settings(flags))
     connection = find_connection(settings.kubeconfig, settings.context)
     log = program_log(settings.log_format, settings.log_level)
     with _page(settings, log) as fed:
@@ -159,44 +133,29 @@ def command(config: str | None, **flags: Any) -> None:
 
 @contextmanager
 def _page(settings: RunSettings, log: RunLog) -> Iterator[RunSettings]:
-    """The process that serves the page, as long as the scheduler runs; the settings, with the socket to feed it by."""
+    """Runs the page's process as long as the scheduler; yields the settings with the socket that feeds it."""
     if settings.web is None:
         yield settings
         return
     import msgspec
 
-    from fairway.errors import InputError
-
     try:
         from fairway.web import started
     except ModuleNotFoundError as error:
-        raise InputError(f"{error.name} is not installed, expected: pip install 'fairway[web]'") from None
+        raise inputs.missing_extra(error, "web") from None
     with started(settings, log) as (socket, address):
         import sys
 
         if sys.stdout.isatty() or "#" not in address:
             echo(f"Page at {address}")
-        else:  # what is printed may be kept: a token must not be
-            log.info("page; FAIRWAY_WEB_TOKEN sets its token", address=address.partition("#")[0])
+        else:  # output may be saved, and must not contain a token
+            log.info("serving the page; set its token with FAIRWAY_WEB_TOKEN", address=address.partition("#")[0])
         yield msgspec.structs.replace(settings, feed_socket=socket)
 
 
-_NESTED = {
-    "leaderElect": "leaderElection.enabled",
-    "leaseNamespace": "leaderElection.namespace",
-    "leaseName": "leaderElection.name",
-}
-
-
-def _given(flags: dict[str, Any]) -> dict[str, Any]:
-    """The flags that were given, by the names that a file has for them."""
-    given: dict[str, Any] = {}
-    for name, value in flags.items():
-        if value is not None:
-            first, *rest = name.split("_")
-            camel = first + "".join(part.capitalize() for part in rest)
-            given[_NESTED.get(camel, camel)] = value
+def _settings(flags: dict[str, Any]) -> dict[str, Any]:
+    given = given_settings(flags)
     for name in ("schedulerNames", "webHosts"):
         if name in given:
-            given[name] = [one.strip() for one in given[name].split(",")]
+            given[name] = [part.strip() for part in given[name].split(",")]
     return given

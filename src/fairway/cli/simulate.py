@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def _seed(_: click.Context, __: click.Parameter, given: int | None) -> int | None:
-    """Checks for 64 bits here: the range of a click.IntRange would fill half of the help line."""
+    """Check for 64 bits here: the range of a click.IntRange would fill half of the help line."""
     if given is not None and not -(2**63) <= given < 2**63:
         raise click.BadParameter(f"{given} is not a 64-bit integer")
     return given
@@ -95,7 +95,7 @@ def command(
     if result.report.partial:
         raise click.Abort
     if check and result.breaches:
-        from fairway.cli.errors import CheckFailed
+        from fairway.cli.invocation import CheckFailed
 
         lines = [f"{scenario}:{breach.line}: {breach}" for breach in result.breaches]
         raise CheckFailed("\n".join([*lines, f"{len(lines)} of {len(loaded.assertions)} assertions failed"]))
@@ -104,7 +104,7 @@ def command(
 def origin(
     command: str, scenarios: Sequence[str], given: Iterable[tuple[str, object]], policies: Sequence[Policy]
 ) -> Origin:
-    """The command line as the report shows it, with the policies that were used."""
+    """The command line and the policies, for the page of a report."""
     import shlex
 
     from fairway.app.view.run_report import Origin
@@ -138,7 +138,7 @@ def echo_written(files: OutputFiles) -> None:
 
 
 def with_estimate(scenario: Scenario, given: str | None) -> Scenario:
-    """The scenario with another `estimate`, as given on the command line."""
+    """The scenario with the `--estimate` of the command line."""
     from dataclasses import replace
 
     import msgspec
@@ -158,7 +158,7 @@ def with_estimate(scenario: Scenario, given: str | None) -> Scenario:
 
 
 def read_policy(scenario: Scenario, given: str | None) -> Policy:
-    """The policy that was given, else the scenario's own, else the built-in one."""
+    """The given policy, or else the scenario's own, or else the built-in one."""
     own = scenario.file.policy
     return inputs.read_policy(given if given is not None or own is None else str(scenario.resolve(own)))
 
@@ -195,7 +195,7 @@ def run(
 
 
 def _logs(stack: ExitStack, folder: str, policy: Policy) -> Callable[[str], Listener]:
-    """The log of a cluster's cycles: in the folder itself, or in one of the cluster's name for a cluster of a fleet."""
+    """Recorders of clusters: in the folder itself, or in a subfolder per cluster of a fleet."""
     from pathlib import Path
 
     from fairway.app.recordings import recording_to
@@ -221,7 +221,7 @@ def print_report(result: RunResult) -> None:
 
 @contextmanager
 def progress_bar() -> Iterator[Callable[[Progress], None] | None]:
-    """Virtual time, jobs done and speed, where the output is a terminal."""
+    """Shows virtual time, finished jobs and speed, if standard error is a terminal."""
     import sys
     import time
 
@@ -243,9 +243,8 @@ def progress_bar() -> Iterator[Callable[[Progress], None] | None]:
         def watch(now: Progress) -> None:
             speed = now.events / max(time.monotonic() - begin, 1e-6)
             passed = now.now - now.start
-            detail = (
-                f"{format_span(passed)} virtual, {now.finished} of {now.submitted} jobs done, {speed:,.0f} events/s"
-            )
+            jobs = f"{now.finished} of {now.submitted} jobs finished"
+            detail = f"{format_span(passed)} simulated, {jobs}, {speed:,.0f} events/s"
             total = None if now.end is None else now.end - now.start
             bar.update(task, completed=passed, total=total, detail=detail)
 

@@ -88,7 +88,7 @@ def command(
 
 
 def _row(values: dict[str, Any], reports: Sequence[RunReport]) -> dict[str, Any]:
-    """The settings, and the means of what is measured over the seeds."""
+    """The settings, and the mean of each metric over the seeds."""
     from statistics import mean
 
     metrics = [report.metrics for report in reports]
@@ -153,7 +153,7 @@ def _print(rows: Sequence[dict[str, Any]], settings: list[str]) -> None:
 
 
 def _words(name: str) -> str:
-    """A name in camel case, with places where a narrow table may break it."""
+    """A camel-case name with spaces, so that a narrow table can break it."""
     import re
 
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)

@@ -1,4 +1,4 @@
-"""`fairway version`: the version, and the commit that it was built from.
+"""`fairway version` and `fairway completion`.
 
 A wheel carries its commit in the file `fairway/commit`, which `hatch_build.py` writes. A checkout has no such file: Git
 is asked instead, and only if the package lies in the `src` folder of that very checkout. A package that was installed
@@ -34,6 +34,25 @@ def command(output: str) -> None:
         echo(version_text(commit))
     else:
         print_structured({"version": __version__, "commit": commit}, output)
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  eval "$(fairway completion bash)"                    for this session
+  fairway completion bash >> ~/.bashrc                 for every session
+  fairway completion zsh > ~/.zfunc/_fairway
+  fairway completion fish > ~/.config/fish/completions/fairway.fish"""
+)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
+    """Print the completion script for a shell."""
+    from click.shell_completion import get_completion_class
+
+    complete = get_completion_class(shell)
+    assert complete is not None
+    echo(complete(context.find_root().command, {}, "fairway", "_FAIRWAY_COMPLETE").source())
 
 
 def version_text(commit: str) -> str:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fairway.cli import inputs
 from fairway.cli.output import echo
-from fairway.cli.page_options import page_options
+from fairway.cli.program_options import log_options, page_options
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,14 +44,7 @@ Examples:
 @click.option("--kubeconfig", metavar="FILE", help="Kubeconfig of the cluster, for --web-access cluster.")
 @click.option("--context", metavar="NAME", help="Kubeconfig context. Defaults to the current one.")
 @click.option("--hub", metavar="FILE", help="Kubeconfig of a hub, for the fleet view.")
-@click.option(
-    "--log-format", type=click.Choice(["text", "json"]), help="Format of log lines on standard error.  [default: text]"
-)
-@click.option(
-    "--log-level",
-    type=click.Choice(["debug", "info", "warning", "error"]),
-    help="Minimum level of log lines.  [default: info]",
-)
+@log_options
 def command(recording: str | None, cycle: int | None, port: int, opens: bool, feed: str | None, **flags: Any) -> None:
     """Serve the web page of a RECORDING on the loopback address until interrupted.
 
@@ -62,14 +56,14 @@ def command(recording: str | None, cycle: int | None, port: int, opens: bool, fe
     """
     if feed is not None:
         if recording is not None or cycle is not None:
-            raise click.UsageError("--feed serves a live scheduler, expected without RECORDING and --cycle")
+            raise click.UsageError("--feed serves a live scheduler and cannot be combined with RECORDING or --cycle")
         _serve_feed(feed, opens, flags)
         return
     if recording is None:
         raise click.UsageError("expected a RECORDING, or --feed PATH")
     if any(value is not None for value in flags.values()):
         given = next(name for name, value in flags.items() if value is not None).replace("_", "-")
-        raise click.UsageError(f"--{given} goes with --feed")
+        raise click.UsageError(f"--{given} requires --feed")
     from contextlib import suppress
     from pathlib import Path
     from threading import Event
@@ -80,7 +74,7 @@ def command(recording: str | None, cycle: int | None, port: int, opens: bool, fe
     report = report_page(Path(recording))
     if report is not None:
         if cycle is not None:
-            raise InputError(f"{recording}: is a report, expected a recording for --cycle")
+            raise InputError(f"{recording}: is a report, but --cycle requires a recording")
         echo(f"Report at {report.as_uri()}")
         if opens:
             _open(report.as_uri())
@@ -88,12 +82,12 @@ def command(recording: str | None, cycle: int | None, port: int, opens: bool, fe
     try:
         from fairway.web import LoopbackPage, new_token, recorded
     except ModuleNotFoundError as error:
-        raise InputError(f"{error.name} is not installed, expected: pip install 'fairway[web]'") from None
+        raise inputs.missing_extra(error, "web") from None
     with stop_signals(interrupt), suppress(KeyboardInterrupt):
         page = LoopbackPage(recorded(Path(recording), cycle), port, new_token())
         page.start()
         try:
-            echo(f"Page at {page.address}; Ctrl-C stops it")
+            echo(f"Page at {page.address}; press Ctrl-C to stop")
             if opens:
                 _open(page.address)
             Event().wait()
@@ -106,12 +100,11 @@ def _serve_feed(feed: str, opens: bool, flags: dict[str, Any]) -> None:
 
     from fairway.app.stopping import stop_signals
     from fairway.cli.output import program_log
-    from fairway.errors import InputError
 
     try:
         from fairway.web import FeedReader, page_address, page_settings
     except ModuleNotFoundError as error:
-        raise InputError(f"{error.name} is not installed, expected: pip install 'fairway[web]'") from None
+        raise inputs.missing_extra(error, "web") from None
     hosts = tuple(name.strip() for name in (flags["web_hosts"] or "").split(",") if name.strip())
     settings = page_settings(
         flags["web"] or "127.0.0.1:7333",
@@ -133,8 +126,8 @@ def _serve_feed(feed: str, opens: bool, flags: dict[str, Any]) -> None:
     address = page_address(settings)
     if sys.stdout.isatty() or not settings.token:
         echo(f"Page at {address}")
-    else:  # what is printed may be kept: a token must not be
-        log.info("page; FAIRWAY_WEB_TOKEN sets its token", address=address.partition("#")[0])
+    else:  # output may be saved, and must not contain a token
+        log.info("serving the page; set its token with FAIRWAY_WEB_TOKEN", address=address.partition("#")[0])
     if opens:
         _open(address)
     with stop_signals(reader.stop):
@@ -142,7 +135,7 @@ def _serve_feed(feed: str, opens: bool, flags: dict[str, Any]) -> None:
 
 
 def report_page(given: Path) -> Path | None:
-    """The page of a report, which is one file: what is given, or in the folder that is given."""
+    """The HTML page of a report, given as that file or as its directory; None if it is not a report."""
     pages = [given] if given.name in REPORTS else [given / name for name in REPORTS]
     return next((page.resolve() for page in pages if page.is_file()), None)
 

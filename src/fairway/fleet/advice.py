@@ -78,7 +78,7 @@ def advise(objects: Sequence[object], key: Key, cluster: str, now: Micros) -> Ad
         if made is None:
             return Advice(cluster, False, tuple(steps), f"{item.filter}: {item.reason}")
         steps.append(made)
-    return Advice(cluster, False, (), "no few steps are enough")
+    return Advice(cluster, False, (), "a few steps are not enough")
 
 
 # -- one filter after the other ----------------------------------------------------------------------------------
@@ -163,7 +163,7 @@ def _free(trial: list[object], outcome: Outcome, item: Filtered, now: Micros) ->
     notes = {FREE: json.dumps({name: format_amount(name, amount) for name, amount in free.items()})}
     _change(trial, item.cluster, lambda one: _noted(one, notes))
     texts = ", ".join(f"{format_amount(name, amount)} {name}" for name, amount in missing.items())
-    return f"free {texts} more there" if texts else "let the cluster report what is free there"
+    return f"free {texts} more in it" if texts else "make the cluster report its free capacity"
 
 
 def _count(trial: list[object], outcome: Outcome, item: Filtered, now: Micros) -> str | None:

@@ -29,7 +29,7 @@ class ClusterCapacity:
     def missing(self, slot: int) -> str:
         """Why a cluster has too little, naming the dimension."""
         if not self.reports[slot]:
-            return f"{FREE_UNKNOWN}: the cluster does not report what is free (annotation {FREE})"
+            return f"{FREE_UNKNOWN}: the cluster does not report its free capacity (annotation {FREE})"
         for name, needed in self.needed.items():
             need, there = int(needed[slot]), int(self.available[name][slot])
             if there < need:
@@ -76,7 +76,7 @@ def overdrawn(rules: Rules, table: ClusterTable, ledger: Ledger, chosen: Sequenc
         if entry is None or entry.remaining.is_empty():
             continue
         if facts is None or facts.free is None:
-            problems.append(f"{table.names[slot]} does not report what is free")
+            problems.append(f"{table.names[slot]} does not report its free capacity")
             continue
         short = ledger.shortfall(slot, facts.free)
         concerned = {name: amount for name, amount in short.amounts.items() if entry.remaining.get(name)}

@@ -1,7 +1,7 @@
 """What placement reads from a ManagedCluster, parsed once when it arrives.
 
 Whatever a cluster reports wrongly (a quantity that does not parse, more allocatable than capacity, broken
-JSON) is stated as a warning and taken as not reported: one bad report must not stop the placements of a
+JSON) is stated as a warning and treated as not reported: one bad report must not stop the placements of a
 fleet.
 """
 
@@ -82,14 +82,14 @@ def _usage(placement: str, amounts: object, warnings: list[str]) -> Resource:
 
 def _amounts(where: str, quantities: object, warnings: list[str]) -> dict[str, int]:
     if not isinstance(quantities, Mapping):
-        warnings.append(f"{where}: expected quantities by resource name; taken as not reported")
+        warnings.append(f"{where}: expected quantities by resource name; treated as not reported")
         return {}
     amounts = {}
     for name, value in quantities.items():
         try:
             amounts[name] = parse_amount(name, _scalar(value))
         except QuantityError as error:
-            warnings.append(f"{where}.{name}: {error}; taken as not reported")
+            warnings.append(f"{where}.{name}: {error}; treated as not reported")
     return amounts
 
 
@@ -116,12 +116,12 @@ def _json_object(where: str, text: str | None, warnings: list[str]) -> dict[str,
     try:
         given = json.loads(text, object_pairs_hook=_no_duplicates)
     except (json.JSONDecodeError, RecursionError) as error:
-        warnings.append(f"annotation {where}: not JSON: {error}; taken as not reported")
+        warnings.append(f"annotation {where}: not JSON: {error}; treated as not reported")
         return None
     except ValueError as error:  # a name given twice, a number of thousands of digits
-        warnings.append(f"annotation {where}: {error}; taken as not reported")
+        warnings.append(f"annotation {where}: {error}; treated as not reported")
         return None
     if not isinstance(given, dict):
-        warnings.append(f"annotation {where}: expected a JSON object; taken as not reported")
+        warnings.append(f"annotation {where}: expected a JSON object; treated as not reported")
         return None
     return given

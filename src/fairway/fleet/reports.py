@@ -17,7 +17,7 @@ from fairway.fleet.names import FREE, REPORTED_AT, REPORTED_UNTIL
 
 UNREADABLE: Micros = -1
 """The end of a report that does not say it in words that can be read: long ago."""
-_WANTED = "expected a time such as 2026-01-31T12:00:00Z; what is reported as free counts as not reported"
+_WANTED = "expected a time such as 2026-01-31T12:00:00Z; the reported free capacity is ignored"
 
 
 def ends_at(cluster: ManagedCluster) -> Micros | None:

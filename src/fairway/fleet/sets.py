@@ -75,14 +75,14 @@ def unmet(
         if requirement.operator == "NotIn" and there in requirement.values:
             return f"{source} {key} {_there(reserved, key)}, none of [{values}] is allowed"
         if requirement.operator == "Exists" and there is None:
-            return f"{source} {key} is not there, it is required"
+            return f"{source} {key} is missing, but required"
         if requirement.operator == "DoesNotExist" and there is not None:
-            return f"{source} {key} is there, it is not allowed"
+            return f"{source} {key} is set, but not allowed"
     return ""
 
 
 def _there(reserved: Mapping[str, str], key: str) -> str:
-    return f"is {reserved[key]!r}" if key in reserved else "is not there"
+    return f"is {reserved[key]!r}" if key in reserved else "is missing"
 
 
 class ClusterSets:

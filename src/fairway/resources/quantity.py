@@ -81,7 +81,7 @@ class Quantity:
 def parse_quantity(text: str) -> Quantity:
     """Read a quantity as Go's `resource.Quantity` does; QuantityError says what is wrong with the text."""
     if len(text) > MAX_TEXT:
-        raise QuantityError(f"{text[:32]}...", f"{len(text)} characters, at most {MAX_TEXT} are read")
+        raise QuantityError(f"{text[:32]}...", f"{len(text)} characters, expected at most {MAX_TEXT}")
     match = _NUMBER.match(text)
     assert match is not None  # every part may be empty
     sign, whole, fraction, suffix = match.groups(default="")

@@ -97,9 +97,9 @@ def _job_before(match: re.Match[str]) -> Made:
         if at is not None:
             return at, f"it {verb} {format_span(at - latest)} too late"
         if job not in evidence.came:
-            return evidence.end, "no job of that name came"
+            return evidence.end, "no job of that name was submitted"
         if evidence.end < latest:
-            return evidence.end, "it had not when the run ended"
+            return evidence.end, "it had not by the end of the run"
         return latest, "by then it had not"
 
     return check, (job,)
@@ -149,7 +149,7 @@ def _wait_below(match: re.Match[str]) -> Made:
         waits = evidence.waits.get(f"{match['kind']}/{match['name']}" if match["kind"] else "")
         if waits is None or not waits.count:
             whose = f" of {match['kind']} {match['name']}" if match["kind"] else ""
-            return evidence.end, f"no job{whose} came"
+            return evidence.end, f"no job{whose} was submitted"
         found = _measured(waits, measure)
         if found < limit:
             return None

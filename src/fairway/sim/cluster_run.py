@@ -89,7 +89,7 @@ class ClusterWorld:
             waiting = [thing for thing in manifests.objects if _waits(thing)]
             if waiting:
                 what = f"{len(waiting)} pod(s) without a node, such as {waiting[0].metadata.name}, are left out"
-                inputs.warnings.append(f"cluster.manifests: {what}: jobs come by `workload`")
+                inputs.warnings.append(f"cluster.manifests: {what}; put jobs under `workload`")
             yield from (thing for thing in manifests.objects if not _waits(thing))
         yield from map(queue_of_template, cluster.queues)
         for name, namespace in cluster.namespaces.items():
@@ -120,7 +120,7 @@ class ClusterWorld:
                 node.metadata.name for template in templates(change.join) for node in nodes_of_template(template)
             }
             if again := sorted(joining & known - gone):
-                text = f"node {again[0]} is there already, expected another name"
+                text = f"node {again[0]} already exists, expected another name"
                 findings.append((("changes", index, "join"), text))
             known |= joining
             gone = (gone | {change.remove or ""}) - joining

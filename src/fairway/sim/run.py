@@ -167,7 +167,7 @@ class ScenarioRun(ABC):
     def _arrive(self, arrival: Arrival) -> None:
         if self.size + arrival.tasks > MAX_PODS:
             raise InputError(
-                f"{self.scenario.path}: more than {MAX_PODS} pods would be there at once, at "
+                f"{self.scenario.path}: more than {MAX_PODS} pods would exist at once, at "
                 f"{format_rfc3339(self.loop.now)}: expected fewer jobs, or more time between them"
             )
         job = arrival.make()
@@ -175,7 +175,7 @@ class ScenarioRun(ABC):
         if job.key in self.evidence.watched:
             self.evidence.came.add(job.key)
         if not self.submit(job):
-            self.problems.add(0, f"{job.key} comes while a job of that name is still there")
+            self.problems.add(0, f"{job.key} is submitted while a job of that name still exists")
 
     def _ensure_queue(self, cluster: ClusterRun, name: str) -> None:
         warning = cluster.ensure_queue(name)

@@ -287,7 +287,7 @@ class AnnotationProblems:
         problems = sorted((who, name, *said) for who, texts in self._texts.items() for name, said in texts.items())
         found = [_warning(*problem) for problem in problems[:SHOWN]]
         if len(problems) > SHOWN:
-            found.append(f"{len(problems) - SHOWN} more annotations cannot be understood")
+            found.append(f"{len(problems) - SHOWN} more annotations are invalid")
         return found
 
     def unused(self, has: Callable[[PolicyPart], bool]) -> list[str]:

@@ -64,9 +64,7 @@ class DeviceFacts:
         known = book.get(key)
         if isinstance(thing, ResourceClass):
             if known is not None and known.spec != thing.spec:
-                self._refused[key] = (
-                    f"resourceclass {key}: its spec was changed, which is refused: the old one stays in force"
-                )
+                self._refused[key] = f"resourceclass {key}: its spec is immutable: the change is ignored"
                 return False
             self._refused.pop(key, None)
         if known == thing:

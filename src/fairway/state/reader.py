@@ -82,10 +82,10 @@ class ResourceNames:
 
 def _too_many(namespace: str, new: set[str], brought: int) -> str:
     """Why an object is refused; the sum is more than what is allowed."""
-    one = f"requests {min(new)}, a resource name that nothing else here has"
-    several = f"requests {len(new)} resource names that nothing else here has ({min(new)} and others)"
+    one = f"requests {min(new)}, a resource name that no other object uses"
+    several = f"requests {len(new)} resource names that no other object uses ({min(new)} and others)"
     return (
-        f"{one if len(new) == 1 else several}; namespace {namespace} has brought {brought} such names, expected at "
+        f"{one if len(new) == 1 else several}; namespace {namespace} already uses {brought} such names, expected at "
         f"most {MAX_NAMES} in all"
     )
 

@@ -115,7 +115,7 @@ class ClusterTables:
             *self._lost_nodes(),
             *self.reservations.warnings(self.job_of),
             *self.aside.warnings(),
-            *(f"priorityclass {name} not found: counted as if none were named" for name in unknown),
+            *(f"priorityclass {name} not found: treated as if none were named" for name in unknown),
         ]
 
     def _lost_nodes(self) -> list[str]:
@@ -127,12 +127,12 @@ class ClusterTables:
             if count:
                 lost[nodes.names[row]] = count
         found = [
-            f"node {name} is not there, but {'1 pod is' if count == 1 else f'{count} pods are'} on it: counted in "
+            f"node {name} does not exist, but {'1 pod is' if count == 1 else f'{count} pods are'} on it: counted in "
             f"{'its queue' if count == 1 else 'their queues'}"
             for name, count in sorted(lost.items())[:SHOWN]
         ]
         if len(lost) > SHOWN:
-            found.append(f"{len(lost) - SHOWN} more nodes with pods are not there")
+            found.append(f"{len(lost) - SHOWN} more nodes with pods do not exist")
         return found
 
     def reservation_of(self, task: Task) -> ReservationRecord | None:

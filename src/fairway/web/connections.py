@@ -15,7 +15,7 @@ from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
-from fairway.app.live.logs import RunLog
+from fairway.app.logs import RunLog
 from fairway.errors import InputError
 
 MAX_ANONYMOUS = 100

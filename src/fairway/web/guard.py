@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from fairway.app.live.logs import RunLog
+from fairway.app.logs import RunLog
 from fairway.errors import InputError, StoreError
 from fairway.web.asking import RequestRefusedError
 from fairway.web.contract import MAX_BYTES

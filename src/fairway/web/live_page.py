@@ -23,8 +23,8 @@ import msgspec
 
 from fairway.api.kinds import KINDS, ApiObject
 from fairway.api.policy import default_policy, parse_policy
-from fairway.app.live.logs import RunLog
-from fairway.app.live.viewer_feed import FeedHead
+from fairway.app.live import FeedHead
+from fairway.app.logs import RunLog
 from fairway.app.stopping import stop_signals
 from fairway.app.view.behind import LiveFacts
 from fairway.app.view.history_ring import IN_MEMORY, HistoryRing

@@ -16,8 +16,8 @@ from typing import Literal
 
 import msgspec
 
-from fairway.app.live.logs import RunLog
-from fairway.app.live.settings import RunSettings
+from fairway.app.live import RunSettings
+from fairway.app.logs import RunLog
 from fairway.app.view.history_ring import IN_MEMORY
 from fairway.errors import InputError
 from fairway.web.access import new_token
@@ -53,7 +53,7 @@ def page_settings(
     if token and hosts:
         raise InputError("webHosts: a loopback address is answered under its own names, expected webAccess cluster")
     if bool(rest.get("certificate")) != bool(rest.get("key")):
-        raise InputError("webCert and webKey go together: a certificate and its key")
+        raise InputError("webCert and webKey must be set together: a certificate and its key")
     given = {name: value for name, value in rest.items() if value is not None}
     return msgspec.convert(
         {"host": host, "port": port, "token": token, "hosts": hosts, "allowActions": allow_actions, **given},

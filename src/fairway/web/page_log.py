@@ -14,8 +14,7 @@ from pathlib import Path
 
 from starlette.requests import Request
 
-from fairway.app.live.log_stream import standard_error
-from fairway.app.live.logs import RunLog, forward_library_logs
+from fairway.app.logs import RunLog, forward_library_logs, standard_error
 
 MAX_BYTES = 1 << 20
 """Maximum size of a log file; later lines are dropped."""

@@ -11,9 +11,8 @@ from fairway.api import kinds
 from fairway.api.kinds import ApiObject
 from fairway.api.pods import Pod
 from fairway.api.scheduling import PodGroup
-from fairway.app.live.logs import RunLog
-from fairway.app.sandbox.engine import Sandbox
-from fairway.app.sandbox.pace import Runner
+from fairway.app.logs import RunLog
+from fairway.app.sandbox import Runner, Sandbox
 from fairway.app.view.behind import LiveFacts
 from fairway.app.view.details import held_pods
 from fairway.app.view.history_ring import IN_MEMORY, HistoryRing

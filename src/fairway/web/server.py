@@ -20,7 +20,7 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from fairway.app.live.logs import RunLog
+from fairway.app.logs import RunLog
 from fairway.errors import InputError
 from fairway.web.connections import (
     END,

@@ -12,11 +12,9 @@ from dataclasses import dataclass, field
 from threading import Event, Lock
 from typing import Literal, Protocol
 
-from fairway.app.explain.model import Forecast
-from fairway.app.explain.situation import Situation
-from fairway.app.live.logs import RunLog
-from fairway.app.sandbox.engine import Sandbox
-from fairway.app.sandbox.pace import Runner
+from fairway.app.explain import Forecast, Situation
+from fairway.app.logs import RunLog
+from fairway.app.sandbox import Runner, Sandbox
 from fairway.app.view.behind import BehindNotice, LiveFacts, live_reading
 from fairway.app.view.estimates import NO_ESTIMATES, EstimatedStarts, StartAnswer, estimates_of, start_of
 from fairway.app.view.history_ring import HistoryRing

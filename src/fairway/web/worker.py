@@ -16,8 +16,7 @@ from threading import Event, Thread
 import msgspec
 
 from fairway.api.policy import parse_policy
-from fairway.app.explain.model import Forecast
-from fairway.app.explain.situation import PastRun, Situation
+from fairway.app.explain import Forecast, PastRun, Situation
 from fairway.app.records import read, written
 from fairway.app.view.estimates import EstimatedStarts, StartAnswer, estimates_of, start_of
 from fairway.app.view.models.what_if import WhatIfAnswer, WhatIfRequest

@@ -1,27 +1,42 @@
-"""Why a job waits, what would start it now, and when it starts anyway.
+"""Why a job is pending, which changes would start it now, and when it will start.
 
     explain(Situation(objects, policy, now), "team-a/train") -> Explanation
 
-The objects are never changed: the question is put to copies of the cluster that they describe.
+The objects are never changed: everything is tried on copies of the cluster. `situation` is such a copy. `search` finds
+smallest changes, `changes` lists the kinds of change, and `counterfactual` tries all of them. `look_ahead` rolls a copy
+forward in time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from fairway.api.arguments import EvictionArguments
+from fairway.api.policy import Policy
 from fairway.app.explain.counterfactual import counterfactual
-from fairway.app.explain.forecast import forecast
-from fairway.app.explain.model import Explanation, JobStanding
-from fairway.app.explain.situation import Situation
-from fairway.app.explain.stops import stop_history
-from fairway.clock import format_rfc3339
+from fairway.app.explain.look_ahead import forecast
+from fairway.app.explain.model import Counterfactual, Explanation, Forecast, JobStanding, StopHistory
+from fairway.app.explain.situation import PastRun, Situation
+from fairway.clock import SECOND, Micros, format_rfc3339
+from fairway.scheduler.eviction.protections import protection
 from fairway.scheduler.plan import Binding, ExplainedPlan, Pending
+from fairway.state.cluster import ClusterState
 from fairway.state.jobs import READY, Job, TaskState
 
 _ON_NODES = READY - {TaskState.ALLOCATED}
-"""States of pods that are bound; one with capacity that is kept for it still waits for its gang."""
+"""States of bound pods; an ALLOCATED pod is still waiting for the rest of its gang."""
 
-__all__ = ["Explanation", "JobStanding", "Situation", "explain"]
+__all__ = [
+    "Counterfactual",
+    "Explanation",
+    "Forecast",
+    "JobStanding",
+    "PastRun",
+    "Situation",
+    "explain",
+    "forecast",
+    "stop_history",
+]
 
 
 def explain(
@@ -32,10 +47,11 @@ def explain(
     with_forecast: bool = True,
     stop: Callable[[], bool] = lambda: False,
 ) -> Explanation:
-    """All there is to say of a job; InputError where there is none of that name.
+    """Explain a job; InputError if there is no job of that name.
 
-    What would start it now (`with_changes`) takes some decisions, when it starts (`with_forecast`) up to a thousand:
-    what is to be shown before the other is there is worked out by itself. A forecast ends where `stop` says so.
+    Searching for changes that would start it now takes some hundred runs of `decide`, a forecast up to a thousand. A
+    caller that shows one before the other leaves one of them out (`with_changes`, `with_forecast`). A forecast ends
+    early once `stop` returns True.
     """
     key = situation.find_job(name)
     plan = situation.decide()
@@ -77,7 +93,7 @@ def explain(
 
 
 def _reserved(plan: ExplainedPlan, job: Job) -> int:
-    """Of how many pods that wait a place is reserved or nominated; a planned start keeps no node."""
+    """The number of pending pods with a reserved or nominated node; a planned start reserves no node."""
     kept = {reservation.pod for reservation in plan.reservations if not reservation.anew}
     kept |= {nomination.pod for nomination in plan.nominations}
     return sum(task.key in kept for task in job.tasks)
@@ -99,3 +115,26 @@ def _places(situation: Situation, plan: ExplainedPlan, job: Job) -> tuple[Bindin
         if task.state in _ON_NODES and task.node >= 0
     ]
     return (*there, *(binding for binding in plan.bindings if binding.job == job.key))
+
+
+def stop_history(state: ClusterState, policy: Policy, job: Job, now: Micros) -> StopHistory | None:
+    """The evictions of a job; None if there were none. If preempt and reclaim differ, the shorter protection counts."""
+    record = state.eviction_records.stops(job, now)
+    if record is None:
+        return None
+    times = "once" if record.stops == 1 else f"{record.stops} times"
+    spans = [
+        protection(action.arguments, record.stops)
+        for action in policy.actions
+        if isinstance(action.arguments, EvictionArguments)
+    ]
+    span = min(spans, default=None)
+    if span is None:
+        return StopHistory(record.stops, text=f"evicted {times}")
+    if record.since is None:
+        seconds = span // SECOND
+        text = f"evicted {times}; protected for {seconds} s from its next start"
+        return StopHistory(record.stops, protected_for=seconds, text=text)
+    until = format_rfc3339(record.since + span)
+    verb = "protected until" if record.since + span > now else "was protected until"
+    return StopHistory(record.stops, until, text=f"evicted {times}, {verb} {until}")

@@ -1,4 +1,4 @@
-"""What an explanation says: the JSON contract of `fairway explain` (fields may be added, never changed)."""
+"""The parts of an explanation, and the JSON contract of `fairway explain`: fields are added, never changed."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from fairway.scheduler.plan import Binding, NamespaceStanding, QueueStanding, Re
 
 
 class ExplanationStruct(msgspec.Struct, rename="camel", frozen=True):
-    """The base of all parts."""
+    """Base class of all parts."""
 
 
 class JobStanding(StrEnum):
-    """Where a job is."""
+    """The state of a job."""
 
     WAITING = "waiting"
     STARTING = "starting"
-    """The next cycle binds what it needs."""
+    """The next cycle binds enough of its pods."""
     EVICTING = "evicting"
     """Pods are being evicted for it; it starts when they are gone."""
     RUNNING = "running"
-    """All its pods have their places."""
+    """All its pods have nodes."""
 
     @property
     def waits(self) -> bool:
@@ -30,11 +30,11 @@ class JobStanding(StrEnum):
 
 
 class Effect(StrEnum):
-    """What a change does for a job."""
+    """The effect of a change on a job."""
 
     STARTS = "starts"
     EVICTS = "evicts"
-    """It starts as soon as the pods that are evicted for it are gone."""
+    """Pods are evicted for it, and it starts once they are gone."""
 
 
 class SuggestedChange(ExplanationStruct, frozen=True):
@@ -44,9 +44,9 @@ class SuggestedChange(ExplanationStruct, frozen=True):
     text: str
     effect: Effect
     size: float
-    """How large it is, as a part of what is there: by this the smallest comes first."""
+    """Its relative size; changes are sorted by it, smallest first."""
     pods: tuple[str, ...] = ()
-    """Of a change that is the end of runs: the pods."""
+    """For a change that is the end of running pods: these pods."""
 
 
 class Trial(ExplanationStruct, frozen=True):
@@ -60,16 +60,16 @@ class Trial(ExplanationStruct, frozen=True):
 
 class Counterfactual(ExplanationStruct, frozen=True):
     changes: tuple[SuggestedChange, ...]
-    """Those that would start it now, the smallest first."""
+    """Changes that would start it now, smallest first."""
     tried: tuple[Trial, ...]
     decisions: int
-    """How often `decide` was asked."""
+    """Number of runs of `decide`."""
     complete: bool = True
-    """False where the search ended at its limit."""
+    """False if the search ended at its limit."""
 
 
 class UnknownEnd(ExplanationStruct, frozen=True):
-    """A run of unknown end."""
+    """A running pod without a known end."""
 
     pod: str
     node: str
@@ -78,25 +78,25 @@ class UnknownEnd(ExplanationStruct, frozen=True):
 class Forecast(ExplanationStruct, frozen=True):
     text: str
     start: str | None = None
-    """When it starts, if nothing else arrives and runs take as long as they state."""
+    """When it starts, if no other jobs arrive and run times are as stated."""
     not_before: str | None = None
-    """Where there is no start in sight: until when nothing that is known would start it."""
+    """If no start is in sight: the time up to which no known event would start it."""
     estimate: bool = False
-    """Whether it rests on a run time that is not sure."""
+    """Whether it is based on an uncertain run time."""
     unknown_ends: tuple[UnknownEnd, ...] = ()
-    """Runs with no known end, taken to go on; the first of them by pod."""
+    """Pods without a known end, assumed to keep running; the first of them, by name."""
     unknown_count: int = 0
     decisions: int = 0
 
 
 class StopHistory(ExplanationStruct, frozen=True):
-    """How often preempt and reclaim stopped the job, and until when they leave it alone."""
+    """How often preempt and reclaim evicted the job, and how long it is protected from them."""
 
     stops: int
     protected_until: str | None = None
-    """None where it does not run since it was stopped, or the policy has neither action."""
+    """None if it has not started again, or the policy has neither action."""
     protected_for: int | None = None
-    """Seconds of protection from its next start, where it has not started again."""
+    """Seconds of protection from its next start, if it has not started again."""
     text: str = ""
 
 
@@ -107,31 +107,31 @@ class Explanation(ExplanationStruct, frozen=True):
     reason: str
     message: str
     nodes: dict[str, int]
-    """How many nodes have which cause against it."""
+    """Number of nodes rejected for each reason."""
     queue: QueueStanding | None
     namespace: NamespaceStanding | None
     waiting: int
-    """Pods without a place."""
+    """Pods without a node."""
     allocated: int
-    """Pods that are on nodes."""
+    """Pods on nodes."""
     reserved: int
-    """Pods that wait with a place reserved or nominated for them."""
+    """Pending pods with a node reserved or nominated for them."""
     minimum: int
     priority: int
     position: int = 0
-    """Its queue position; 0 where it does not wait."""
+    """Its queue position; 0 if it is not pending."""
     line: int = 0
-    """How many jobs wait in its queue."""
+    """Number of pending jobs in its queue."""
     starving: bool = False
     since: str | None = None
     """When it was created."""
     places: tuple[Binding, ...] = ()
-    """Where its pods are, or go with the next cycle."""
+    """Where its pods are, or will be bound in the next cycle."""
     reservations: tuple[Reservation, ...] = ()
     evictions: tuple[str, ...] = ()
     """Pods that the next cycle evicts for it."""
     stopped: StopHistory | None = None
-    """None where it was never stopped."""
+    """None if it was never evicted."""
     counterfactual: Counterfactual | None = None
     forecast: Forecast | None = None
     warnings: tuple[str, ...] = ()

@@ -1,7 +1,7 @@
-"""A copy of a cluster that may be changed for a question and is put back after it.
+"""A copy of a cluster on which changes are tried and undone.
 
-Whatever the answer, the copy is afterwards what it was: every change is undone by the event that is its opposite, and
-the cluster that the objects were taken from never hears of it.
+After each trial the copy is as before: every change is undone by the opposite event. The cluster that the objects were
+taken from is never touched.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from fairway.state.queues import DEFAULT_QUEUE
 from fairway.state.reader import arrival_order, job_of
 
 SYSTEM = "kube-system"
-"""Pods there run for as long as the cluster does: no job waits for their end."""
+"""Pods in this namespace run as long as the cluster does: no job waits for their end."""
 
 
 class PastRun(NamedTuple):
     namespace: str
     job: str
-    """Its name in the namespace."""
+    """The name of the job, without its namespace."""
     began: Micros
     ended: Micros
 
@@ -54,7 +54,7 @@ class Situation:
         scheduler_names: Iterable[str] | None = None,
         past: Iterable[PastRun] = (),
     ) -> None:
-        """`past` are runs of which no object tells any more, and from which run times may be estimated."""
+        """`past` are finished runs whose objects are gone; run times may be estimated from them."""
         self.policy = policy
         self.now = now
         self.scheduler_names = None if scheduler_names is None else tuple(scheduler_names)
@@ -63,19 +63,19 @@ class Situation:
 
     @cached_property
     def state(self) -> ClusterState:
-        """Made when it is first needed: a situation that is handed to another process never needs it."""
-        made = ClusterState(self.scheduler_names)
-        made.upsert(arrival_order(self.objects.values()))
+        """Made on first use: a situation that is sent to another process never needs it."""
+        state = ClusterState(self.scheduler_names)
+        state.upsert(arrival_order(self.objects.values()))
         for run in self.past:
-            made.history.add(*run)
-        return made
+            state.history.add(*run)
+        return state
 
     def decide(self) -> ExplainedPlan:
         """What the next cycle would do, with reasons."""
         return decide_and_explain(self.state, self.policy, self.now)
 
     def after(self, plan: Plan) -> Situation:
-        """The situation in which what a plan binds runs."""
+        """The situation in which the pods that a plan binds are running."""
         if not plan.bindings:
             return self
         objects, store = dict(self.objects), ObjectStore()
@@ -105,7 +105,7 @@ class Situation:
         return list(claims.maps[0].values())
 
     def effect(self, job: str, changed: Sequence[ApiObject]) -> Effect | None:
-        """What `decide` would do for a job if these objects were as given; None if it would still wait."""
+        """What `decide` would do for a job with these objects changed; None if it would still be pending."""
         for thing in changed:
             self.state.apply(Upserted(thing))
         found = effect_on(decide(self.state, self.policy, self.now), job)
@@ -115,30 +115,30 @@ class Situation:
         return found
 
     def find_job(self, name: str) -> str:
-        """The key of the job that a user means by `namespace/name`, or by a name that only one job has."""
-        known = {job.key for job in self.state.jobs()}
-        if name in known:
+        """The key of the job called `namespace/name`, or of the only job or pod of that name."""
+        jobs = {job.key for job in self.state.jobs()}
+        if name in jobs:
             return name
         if name in self.state.tasks:
             return self.state.tasks[name].job.key
-        found = sorted(key for key in known if key.split("/", 1)[1] == name) or sorted(
+        matches = sorted(key for key in jobs if key.split("/", 1)[1] == name) or sorted(
             {task.job.key for key, task in self.state.tasks.items() if key.split("/", 1)[1] == name}
         )
-        if len(found) == 1:
-            return found[0]
-        if found:
-            raise InputError(f"{name}: several jobs have this name, expected one of {', '.join(found[:9])}")
-        raise InputError(f"{name}: there is no such job{_known_jobs(sorted(known))}")
+        if len(matches) == 1:
+            return matches[0]
+        if matches:
+            raise InputError(f"{name}: several jobs have this name, expected one of {', '.join(matches[:9])}")
+        raise InputError(f"{name}: there is no such job{_job_names(sorted(jobs))}")
 
     def waiting_pods(self, job: str) -> list[Pod]:
-        """The pods of a job that have no place."""
+        """The pods of a job that have no node."""
         return [pod for pod in self.pods_of(job) if not pod.spec.node_name and not is_ended(pod)]
 
     def pods_of(self, job: str) -> list[Pod]:
         return [pod for pod in self._pods() if job_of(pod) == job]
 
     def placed_pods(self, *, without: str) -> list[Pod]:
-        """All pods that have a node and have not ended, but for those of one job."""
+        """All pods that have a node and have not ended, except those of one job."""
         return [pod for pod in self._pods() if pod.spec.node_name and not is_ended(pod) and job_of(pod) != without]
 
     def group_of(self, job: str) -> PodGroup | None:
@@ -150,10 +150,10 @@ class Situation:
         found = self.objects.get(("Queue", "", name))
         if isinstance(found, Queue):
             return found
-        return Queue(metadata=ObjectMeta(name=name)) if name == DEFAULT_QUEUE else None  # it is made where missing
+        return Queue(metadata=ObjectMeta(name=name)) if name == DEFAULT_QUEUE else None  # it always exists
 
     def queue_chain(self, name: str) -> list[Queue]:
-        """A queue and those above it, as far as they exist."""
+        """A queue and its ancestors, as far as they exist."""
         chain: list[Queue] = []
         queue = self.queue(name)
         while queue is not None and queue not in chain:
@@ -178,8 +178,8 @@ def effect_on(plan: Plan, job: str) -> Effect | None:
     return Effect.EVICTS if any(eviction.for_ == job for eviction in plan.evictions) else None
 
 
-def _known_jobs(known: list[str]) -> str:
-    if not known:
-        return ", there are no jobs at all"
-    more = f" and {len(known) - 9} more" if len(known) > 9 else ""
-    return f", expected one of {', '.join(known[:9])}{more}"
+def _job_names(names: list[str]) -> str:
+    if not names:
+        return "; there are no jobs"
+    more = f" and {len(names) - 9} more" if len(names) > 9 else ""
+    return f", expected one of {', '.join(names[:9])}{more}"

@@ -1,9 +1,9 @@
-"""`/debug/state` and `/debug/plan`: what the scheduler counts with, and what it would decide now.
+"""`/debug/state` and `/debug/plan`: the scheduler's state, and what it would decide now.
 
-Both are worked out on the loop's thread when they are asked for, and cost nothing before. They show names, requests and
-placements of all tenants, so they are answered to this machine only, as the page of the sandbox is: a connection from
-the loopback address, under a loopback name, and of no foreign page. `kubectl port-forward` makes such a connection, and
-the RBAC of the cluster says which users may use it.
+Both are computed on the loop's thread when they are requested, and cost nothing before. They show names, requests and
+placements of all tenants, so they are served to this machine only, like the page of the sandbox: a request must come
+from the loopback address, use a loopback host name, and not come from a page of another origin. `kubectl port-forward`
+makes such requests, and the cluster's RBAC decides which users may use it.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from fairway.kube.writing.loop_thread import LoopThread
 from fairway.scheduler.decide import decide_and_explain
 from fairway.state.events import Event
 
-PATIENCE = 30.0
+ANSWER_TIMEOUT = 30.0
 """Seconds for the loop's thread to answer."""
-MOST = 500
-"""Objects or changes in one answer, where the question does not say otherwise."""
-LIMIT = 100_000
+DEFAULT_LIMIT = 500
+"""Objects or changes in one answer if the query has no `limit`."""
+MAX_LIMIT = 100_000
 
 Query = Mapping[str, str]
 
 
 class DebugPages:
-    """A listener of the loop, for the figures of its last cycle."""
+    """Serves the debug pages; also a listener of the loop, for the figures of its last cycle."""
 
     def __init__(self, thread: LoopThread, scheduler: SchedulerLoop, facts: Callable[[], dict[str, Any]]) -> None:
-        """`facts` are what else a program says of itself."""
+        """`facts` returns further fields of `/debug/state`."""
         self._thread = thread
         self._scheduler = scheduler
         self._facts = facts
@@ -64,17 +64,17 @@ class DebugPages:
     # -- pages, on the event loop's thread -----------------------------------------------------------------------
 
     async def state(self, query: Query) -> bytes:
-        """Counts and what is under way; with `kind` the objects of a kind, as they count."""
+        """Counts and changes in flight; with `kind`, the objects of that kind as the scheduler sees them."""
         limit = _limit(query)
         kind = query.get("kind", "")
         if kind:
-            if kind not in {known.name for known in kinds.KINDS}:
-                raise InputError(f"kind is {kind!r}, expected a kind that is read, such as Pod")
+            if kind not in {each.name for each in kinds.KINDS}:
+                raise InputError(f"kind is {kind!r}, expected a supported kind, such as Pod")
             return await self._asked(lambda: self._objects(kind, query.get("namespace", ""), limit))
         return await self._asked(lambda: self._summary(limit))
 
     async def plan(self, query: Query) -> bytes:
-        """The last cycle in figures, and the plan of a cycle that is decided now and not carried out."""
+        """The figures of the last cycle, and a plan that is decided now and not carried out."""
         return await self._asked(self._plan)
 
     async def _asked(self, call: Callable[[], bytes]) -> bytes:
@@ -90,7 +90,7 @@ class DebugPages:
                 loop.call_soon_threadsafe(_settle, answer, found)
 
         self._thread.hand_over(work)
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(ANSWER_TIMEOUT):
             return await answer
 
     # -- on the loop's thread ------------------------------------------------------------------------------------
@@ -137,18 +137,18 @@ def _settle(answer: asyncio.Future[bytes], found: bytes | Exception) -> None:
 
 
 def _limit(query: Query) -> int:
-    text = query.get("limit", str(MOST))
-    if not text.isascii() or not text.isdecimal() or not 1 <= int(text[:9]) <= LIMIT:
-        raise InputError(f"limit is {text!r}, expected a number from 1 to {LIMIT}")
+    text = query.get("limit", str(DEFAULT_LIMIT))
+    if not text.isascii() or not text.isdecimal() or not 1 <= int(text[:9]) <= MAX_LIMIT:
+        raise InputError(f"limit is {text!r}, expected a number from 1 to {MAX_LIMIT}")
     return int(text)
 
 
 def refusal(peer: str, host: str, origin: str | None) -> str:
     """Why a request may not see these pages; "" if it may."""
     if not _is_loopback(peer):
-        return "answered on the loopback address only: use kubectl port-forward"
+        return "served on the loopback address only; use kubectl port-forward"
     if not _is_loopback(urlsplit(f"//{host}").hostname or ""):
-        return "requested under another host name, expected the loopback address"
+        return "requested under another host name, expected a loopback address"
     if origin is not None and not _is_loopback(urlsplit(origin).hostname or ""):
         return "requested by a page of another origin"
     return ""

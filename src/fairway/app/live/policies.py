@@ -1,4 +1,4 @@
-"""Where the policy comes from, and its reload: a policy that cannot be used keeps the old one, and is reported."""
+"""The source of the policy, and its reload: an invalid new policy is reported, and the old one stays in use."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ MAX_POLICY = 4 << 20
 
 
 class PolicyText(Protocol):
-    """Where the text of a policy is read."""
+    """Where the text of a policy is read from."""
 
     name: str
-    """As messages name it."""
+    """Its name in messages."""
 
     async def text(self) -> str:
-        """InputError or ApiError where it cannot be read."""
+        """InputError or ApiError if it cannot be read."""
 
 
 class FileText:
-    """A file, or a ConfigMap that is mounted as one."""
+    """A file, or a ConfigMap mounted as one."""
 
     def __init__(self, path: str) -> None:
         self.name = path
@@ -40,7 +40,7 @@ class FileText:
             with Path(self.name).open("rb") as file:
                 raw = file.read(MAX_POLICY + 1)
             if len(raw) > MAX_POLICY:
-                raise InputError(f"{self.name}: more than {MAX_POLICY} bytes, expected a policy")
+                raise InputError(f"{self.name}: larger than {MAX_POLICY} bytes, expected a policy")
             return raw.decode("utf-8-sig")
         except OSError as error:
             raise InputError(f"{self.name}: cannot be read: {error.strerror}") from None
@@ -65,22 +65,22 @@ class ConfigMapText:
     async def text(self) -> str:
         found = await self._client.read(self._path, _ConfigMap)
         if self._key not in found.data:
-            keys = ", ".join(sorted(found.data)) or "no key"
-            raise InputError(f"{self.name}: has {keys}, expected {self._key}")
+            keys = ", ".join(sorted(found.data)) or "none"
+            raise InputError(f"{self.name}: has no key {self._key} (keys: {keys})")
         return found.data[self._key]
 
 
 class PolicyReports(Protocol):
-    """Is told of policies, on the asyncio thread."""
+    """Notified of policies, on the asyncio thread."""
 
     def policy_used(self, source: str, warnings: tuple[str, ...]) -> None: ...
 
     def policy_refused(self, source: str, why: str) -> None:
-        """The old one stays in use. Called once per text."""
+        """The old policy stays in use. Called once per text."""
 
 
 class PolicySource:
-    """The policy of a run, and what becomes of it later."""
+    """The policy of a run, and its later versions."""
 
     def __init__(self, text: PolicyText | None, reports: PolicyReports) -> None:
         self._source = text
@@ -88,7 +88,7 @@ class PolicySource:
         self._seen: str | None = None
 
     async def first(self) -> Policy:
-        """InputError where there is none that can be used: a scheduler does not start on a guess."""
+        """InputError if there is no valid policy: a scheduler does not start on a guess."""
         if self._source is None:
             return default_policy(default_registry().catalog)
         self._seen = await self._source.text()
@@ -97,7 +97,7 @@ class PolicySource:
         return policy
 
     async def watch(self, use: Callable[[Policy], None], interval: float) -> None:
-        """Look again and again; `use` is called with each new policy. Never returns."""
+        """Look periodically, and call `use` with each new policy. Never returns while there is a source."""
         while self._source is not None:
             await asyncio.sleep(interval)
             await self.look(use)
@@ -108,8 +108,8 @@ class PolicySource:
             text = await self._source.text()
         except ApiError as error:
             if error.status == 404:
-                self._refuse("", "it is gone")
-            return  # the server is away: nothing is known of the policy
+                self._refuse("", "it was deleted")
+            return  # the API server is unreachable: the policy may be unchanged
         except InputError as error:
             self._refuse("", str(error))
             return

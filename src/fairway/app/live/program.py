@@ -1,8 +1,8 @@
-"""`KubeProgram`: what every program does that watches an API server, decides, and writes.
+"""`KubeProgram`: the life of a program that watches an API server, decides, and writes.
 
-Two threads (spec K5). The event loop owns sockets, the lease and time limits, and is the main thread, for signals; the
-other has the state and decides. Whatever ends the deciding thread ends the process: a new one reads all it needs from
-the server.
+There are two threads (spec K5). The main thread runs the event loop and owns sockets, signals, the lease and time
+limits; the other one owns the state and decides. An error on the deciding thread ends the process: a new process reads
+everything it needs from the API server.
 """
 
 from __future__ import annotations
@@ -17,16 +17,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Coroutine, Sequence
 from functools import partial
 from random import Random
-from typing import Any, ClassVar, Protocol
+from typing import Annotated, Any, ClassVar, Protocol
 from uuid import uuid4
 
+import msgspec
+from msgspec import Meta
+
 from fairway.api.kinds import Kind
-from fairway.app.live.election import LeaderElection
-from fairway.app.live.health import HealthServer
-from fairway.app.live.logs import RunLog, forward_library_logs
-from fairway.app.live.metrics import ProgramMetrics
-from fairway.app.live.observing import ReadingObserver, RequestObserver
+from fairway.app.health import HealthServer
+from fairway.app.live.observing import ProgramMetrics, ReadingObserver, RequestObserver
 from fairway.app.live.watchdog import StallWatchdog
+from fairway.app.logs import RunLog, forward_library_logs
 from fairway.app.stopping import finished_before_stop, stop_signals
 from fairway.clock import wall_clock
 from fairway.kube.http.client import ApiClient
@@ -41,36 +42,52 @@ from fairway.kube.writing.ready_writes import WriteRank
 from fairway.kube.writing.write_queue import WriteQueue
 
 FINISH = 15.0
-"""Seconds that the last cycle and its writes have to end after the signal to stop; a pod has 30 by default."""
+"""Seconds for the last cycle and its writes after the signal to stop; a pod has 30 by default."""
 LAST_CYCLE = 5.0
-"""Seconds of these that the cycle may take. A plan that comes later is not carried out, and nothing is lost by it."""
-FINISH_TALK = 2.0
+"""Seconds of these for the cycle. A plan that comes later is not carried out, and nothing is lost by that."""
+FINISH_REPORTS = 2.0
 """Seconds for statuses and events after that."""
 FAILED = 70
 YOUNG = 100_000
-"""New objects after which the garbage collector looks at them. Nearly all that a cycle makes is freed at once without
-it; by default it would look after every 700, and cost as much as a decision.
+"""New objects after which the garbage collector runs. Nearly all objects of a cycle are freed by reference counting at
+once; with the default of 700, the collector would cost as much as a decision.
 """
 SOME_YOUNG, TURNS_OF_YOUNG = 2_000, 1_000
-"""New objects that it looks at between two cycles, and how often it does so until it looks at all that are left of
-them. It visits each value of a list: 100,000 objects with long lists, such as node affinity with thousands of values,
-took 100 to 230 ms in the midst of a cycle. A list of texts is visited once only.
+"""New objects from which the collector runs between two cycles, and the number of such runs until it also visits the
+survivors of earlier ones. It visits every element of a list: 100,000 objects with long lists, such as node affinity
+with thousands of values, took 100 to 230 ms in the middle of a cycle.
 """
 TURN = 0.0002
-"""Seconds that one thread keeps the other from its work. By default it is 25 times that, and each request loses the
-interpreter several times: hardly any leaves while the other thread decides, or takes in what was decided.
+"""Seconds after which a thread must give up the interpreter lock. The default is 25 times as long, and a request loses
+the lock several times: hardly any request would be sent while the other thread decides.
 """
+
+
+Span = Annotated[float, Meta(ge=0, le=86400)]
+"""A duration in seconds."""
 
 
 def collect_young() -> None:
-    """Look for garbage among new objects, where there are some."""
+    """Collect garbage among new objects if there are enough of them."""
     young, turns, _ = gc.get_count()
     if gc.isenabled() and young >= SOME_YOUNG:
         gc.collect(0 if turns < TURNS_OF_YOUNG else 1)
 
 
+class LeaderElection(msgspec.Struct, rename="camel", frozen=True, forbid_unknown_fields=True):
+    """Only the replica that holds the lease decides. Durations are in seconds."""
+
+    enabled: bool = True
+    namespace: str = ""
+    """Namespace of the lease; "" is that of the service account or of the context."""
+    name: str = "fairway"
+    duration: Annotated[int, Meta(ge=2, le=3600)] = 15
+    renew_deadline: Annotated[int, Meta(ge=1, le=3600)] = 10
+    retry: Annotated[int, Meta(ge=1, le=3600)] = 2
+
+
 class ProgramSettings(Protocol):
-    """What every program can be told."""
+    """The settings that every program has."""
 
     @property
     def connections(self) -> int: ...
@@ -92,10 +109,10 @@ class ProgramSettings(Protocol):
 
 
 class KubeProgram(ABC):
-    """One run. `run` returns the exit code."""
+    """One run of a program. `run` returns the exit status."""
 
     kinds: ClassVar[tuple[Kind, ...]]
-    """What is watched."""
+    """The kinds to watch."""
 
     def __init__(
         self,
@@ -124,36 +141,36 @@ class KubeProgram(ABC):
         self._reading: list[tuple[Reflector, asyncio.Task[None]]] = []
         self._restarting: asyncio.Task[None] | None = None
         self._deciding_term = 0
-        """The time as the leader in which the loop's thread decides; a plan of an earlier one is not carried out."""
+        """The leadership term in which the loop's thread decides; a plan of an earlier term is not carried out."""
         self._feed: Feed
         self.health = HealthServer(self._is_healthy, self._is_ready, self._metrics_text)
         self.ready = threading.Event()
-        """All kinds were listed; for tests."""
+        """Set when all kinds have been listed; for tests."""
 
-    # -- what a program adds ---------------------------------------------------------------------------------
+    # -- parts that a program adds ---------------------------------------------------------------------------------
 
     @abstractmethod
     async def _prepare(self) -> None:
-        """Make all parts, the feed among them; on the event loop's thread, before anything is read."""
+        """Make all parts, including the feed; on the event loop's thread, before anything is read."""
 
     @abstractmethod
     def _lead_if_complete(self) -> None:
-        """Begin to decide if all was read and this replica leads; else cease. On the loop's thread."""
+        """Start deciding if everything was read and this replica leads, else stop. On the loop's thread."""
 
     @abstractmethod
     def _catch_up(self) -> None:
-        """All kinds were listed once. On the loop's thread."""
+        """Called when all kinds have been listed once. On the loop's thread."""
 
     def _tasks(self) -> Sequence[Coroutine[Any, Any, None]]:
-        """What goes on beside reading and writing."""
+        """Tasks that run beside reading and writing."""
         return ()
 
     async def _close(self) -> None:
-        """Connections; the last thing that is done."""
+        """Close connections, as the last step."""
         await self._client.close()
 
     def _scheduler_names(self) -> frozenset[str]:
-        """Whose pods are kept that have no node yet."""
+        """The schedulers whose pending pods are kept; other pods are kept only if they have a node."""
         return frozenset()
 
     def _read_observer(self) -> ReadObserver:
@@ -172,20 +189,20 @@ class KubeProgram(ABC):
             return await self._run()
 
     async def _run(self) -> int:
-        if not await finished_before_stop(self._begin(), self._stop):  # nothing was written yet
+        if not await finished_before_stop(self._begin(), self._stop):  # nothing has been written yet
             await self._close()
             return self._exit_code()
         thread = threading.Thread(target=self._decide, name="fairway-loop", daemon=True)
         thread.start()
         self._read(self._reflectors())
         beside = (*self._tasks(), self._watchdog.run())
-        tasks = [asyncio.create_task(self._to_its_end(task)) for task in beside]
+        tasks = [asyncio.create_task(self._guarded(task)) for task in beside]
         self._queue.start()
         try:
             if self._lease is None:
                 self._led(True)
             else:
-                tasks.append(asyncio.create_task(self._to_its_end(self._lease.keep())))
+                tasks.append(asyncio.create_task(self._guarded(self._lease.keep())))
             await self._stop.wait()
             await self._finish()
         finally:
@@ -203,13 +220,13 @@ class KubeProgram(ABC):
         return self._exit_code()
 
     async def _begin(self) -> None:
-        """Make all parts; the server may be asked for something, and may take its time."""
+        """Make all parts. This may send requests, which may take long."""
         await self._client.check()
         self._queue = WriteQueue(
             self._client.send, may_write=self._may_write, term=self._term_now, workers=self._common.connections
         )
         self._queue.on_request = RequestObserver(self._program_metrics)
-        self._queue.on_mistake = self._say_mistake
+        self._queue.on_mistake = self._log_internal_error
         self._courier = Courier(self._sockets, self._thread.hand_over)
         self._lease = self._lease_keeper()
         await self._prepare()
@@ -217,13 +234,13 @@ class KubeProgram(ABC):
             await self.health.start(self._common.http_address)
 
     def stop(self) -> None:
-        """On the event loop's thread: end cleanly."""
+        """Stop cleanly; on the event loop's thread."""
         if not self._stop.is_set():
             self._stop.set()
             self._log.info("stopping")
 
     async def _finish(self) -> None:
-        """No new decision; what was decided is written; then others may know at once that we are gone."""
+        """Decide nothing new, and write what was decided."""
         end = self._sockets.time() + FINISH
         decided = threading.Event()
 
@@ -235,32 +252,32 @@ class KubeProgram(ABC):
         if self._failure is None:
             self._thread.hand_over(last_decision)
             if not await asyncio.to_thread(decided.wait, LAST_CYCLE):
-                self._log.warning("the last cycle did not end in time")
+                self._log.warning("the last cycle did not finish in time")
         if not await self._queue.settle(WriteRank.RESERVATION, end - self._sockets.time()):
             self._log.warning("writes were not answered in time", writes=self._queue.unended(WriteRank.RESERVATION))
-        await self._queue.settle(WriteRank.EVENT, FINISH_TALK)
+        await self._queue.settle(WriteRank.EVENT, FINISH_REPORTS)
 
     async def _release(self, lease: LeaseKeeper) -> None:
-        """Others may begin at once, but not before what has left is answered."""
-        if await self._queue.hold(FINISH_TALK):
+        """Release the lease so that a standby starts at once, but not while a write may still arrive."""
+        if await self._queue.hold(FINISH_REPORTS):
             await lease.release()
         else:
-            self._log.warning("the lease is left to expire: a write that was sent may still arrive")
+            self._log.warning("not releasing the lease, because a write may still be in flight; it expires by itself")
 
     def _exit_code(self) -> int:
         if self._failure is None:
             self._log.info("stopped")
             return 0
-        self._say_mistake(self._failure)
+        self._log_internal_error(self._failure)
         return FAILED
 
-    def _say_mistake(self, error: BaseException) -> None:
+    def _log_internal_error(self, error: BaseException) -> None:
         lines = "".join(traceback.format_exception(error))
-        self._log.error("this is an error in Fairway, please report it", traceback=lines)
+        self._log.error("this is an error in Fairway; please report it", traceback=lines)
 
-    async def _to_its_end(self, task: Coroutine[Any, Any, None]) -> None:
-        """An error that ends what goes on beside the others ends the program, too: without its lease, or with the
-        policy of yesterday, it would only look alive.
+    async def _guarded(self, task: Coroutine[Any, Any, None]) -> None:
+        """Run a task; an error in it ends the program, which without its lease, or with an old policy, would only look
+        alive.
         """
         try:
             await task
@@ -287,7 +304,7 @@ class KubeProgram(ABC):
             self._client.send,
             self._led,
             cut_off=self._read_again,
-            trouble=lambda why: self._log.warning("the lease cannot be had", why=why),
+            trouble=lambda why: self._log.warning("cannot acquire the lease", why=why),
         )
 
     def _reflectors(self) -> list[Reflector]:
@@ -310,12 +327,12 @@ class KubeProgram(ABC):
         self._reading = [(reflector, asyncio.create_task(reflector.run())) for reflector in reflectors]
 
     def _read_again(self) -> None:
-        """Another replica may have led while the server was out of reach, and a watch that broke meanwhile may not
-        show it yet: nothing is decided before all was listed again.
+        """List everything again before deciding: another replica may have led while the API server was unreachable, and
+        a broken watch may not show that yet.
         """
         if not self._reading:
-            return  # this is under way
-        self._log.warning("the API server was out of reach; all objects are listed again")
+            return  # already in progress
+        self._log.warning("the API server was unreachable; listing all objects again")
         reading, self._reading = self._reading, []
         for _, task in reading:
             task.cancel()
@@ -344,7 +361,7 @@ class KubeProgram(ABC):
             self._sockets.call_soon_threadsafe(self._stop.set)
 
     def _led(self, leads: bool) -> None:
-        """This replica may decide, or may not any more."""
+        """This replica may decide, or may no longer."""
         self._leads = leads
         self._program_metrics.leads.set(int(leads))
         self._log.info("leading" if leads else "not leading")
@@ -356,7 +373,7 @@ class KubeProgram(ABC):
         return 0 if self._lease is None else self._lease.elector.term
 
     def _may_write(self) -> bool:
-        """Asked before every request that changes something (spec K13): the clock decides, not the last message."""
+        """Called before every write (spec K13): the clock decides, not the last message about the lease."""
         return self._leads if self._lease is None else self._lease.elector.may_write()
 
     # -- on the loop's thread ----------------------------------------------------------------------------------
@@ -371,9 +388,9 @@ class KubeProgram(ABC):
         self._lead_if_complete()
 
     def _listed(self) -> None:
-        """All kinds were listed once: decisions may begin."""
+        """All kinds have been listed once: decisions may start."""
         self._complete = True
-        self._log.info("all kinds are listed")
+        self._log.info("all kinds listed")
         self._catch_up()
         gc.freeze()
         self._program_metrics.ready.set(1)
@@ -383,14 +400,14 @@ class KubeProgram(ABC):
     # -- health ------------------------------------------------------------------------------------------------
 
     def _is_healthy(self) -> tuple[bool, str]:
-        why = "a part of the program has ended" if self._failure is not None else self._watchdog.unhealthy()
+        why = "a part of the program has failed" if self._failure is not None else self._watchdog.unhealthy()
         return not why, why or "ok"
 
     def _is_ready(self) -> tuple[bool, str]:
         if self._stop.is_set():
             return False, "stopping"
         if self._lease is not None and not self._lease.elector.is_known:
-            return False, "the lease was not read yet"
+            return False, "the lease has not been read yet"
         awaited = self._feed.awaited
         return not awaited, f"not listed yet: {', '.join(awaited)}" if awaited else "ok"
 

@@ -1,12 +1,12 @@
-"""`LiveRecorder`: what a live scheduler was told and decided, in files that `fairway replay` decides again.
+"""`LiveRecorder`: records the inputs and decisions of a live scheduler, for `fairway replay`.
 
-    DIR/00000000/policy.json, events.jsonl       parts, named after the first cycle in them
+    DIR/00000000/policy.json, events.jsonl       parts, named after their first cycle
     DIR/00000412/...
 
-Each part begins with all objects that the state counts with, so that it can be read alone. A part ends when it has half
-of what is allowed, or when the policy changes; then the oldest goes as long as the whole is too large. Lines are
-written as they come, so that what was decided before a crash is there. Where writing fails, recording ends and
-scheduling goes on.
+Each part starts with all objects of the state, so that it can be read on its own. A part ends when it has half of the
+allowed size, or when the policy changes; then the oldest parts are deleted as long as the recording is too large. Lines
+are written as they come, so that what was decided before a crash is there. If writing fails, recording stops and
+scheduling continues.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class LiveRecorder:
     ) -> None:
         """InputError if the folder cannot be used."""
         self._folder = folder
-        self._most = megabytes * MEGABYTE
+        self._max_bytes = megabytes * MEGABYTE
         self._scheduler = scheduler
         self._names = tuple(scheduler_names)
         self._failed = failed
@@ -56,7 +56,7 @@ class LiveRecorder:
             folder.mkdir(parents=True, exist_ok=True)
             for old in folder.iterdir():
                 if is_part(old):
-                    raise InputError(f"{old}: a recording is there already, expected an empty folder")
+                    raise InputError(f"{old}: already contains a recording, expected an empty folder")
         except OSError as error:
             raise InputError(f"{folder}: cannot be written: {error.strerror}") from None
 
@@ -70,23 +70,23 @@ class LiveRecorder:
         self._try(lambda: self._write_cycle(cycle))
 
     def refused(self, change: Change, why: str) -> None:
-        """What became of a change shows in the objects."""
+        """Nothing to do: the outcome of a change shows in the objects."""
 
     def close(self) -> None:
         if self._file is not None:
             self._file.close()
             self._file = self._recorder = None
 
-    # -- inside ------------------------------------------------------------------------------------------------
+    # -- writing -----------------------------------------------------------------------------------------------
 
     def _write_events(self, events: Sequence[Event]) -> None:
         assert self._recorder is not None
         self._recorder.applied([_slim(event) for event in events])
 
     def _write_cycle(self, cycle: Cycle) -> None:
-        """At this time the state is the one that was decided on, and all of it was told."""
+        """Called while the state is still the one that was decided on, with all of its events delivered."""
         is_new = self._policy is not self._scheduler.policy
-        if self._recorder is None or is_new or self._size > self._most // 2:
+        if self._recorder is None or is_new or self._size > self._max_bytes // 2:
             self._begin(cycle.number)
         assert self._recorder is not None
         assert self._file is not None
@@ -106,9 +106,9 @@ class LiveRecorder:
         self._forget(part)
 
     def _forget(self, newest: Path) -> None:
-        """The parts before the newest and the one before it, as far as they are too much together."""
+        """Delete the oldest parts while all of them together are too large."""
         for part in [part for part in self._parts if part != newest]:
-            if sum(self._parts.values()) > self._most - self._most // 4:
+            if sum(self._parts.values()) > self._max_bytes - self._max_bytes // 4:
                 shutil.rmtree(part)
                 del self._parts[part]
 

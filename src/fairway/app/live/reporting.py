@@ -1,7 +1,7 @@
-"""`HubReporter`: keeps a hub informed about this cluster, as annotations of its ManagedCluster.
+"""`HubReporter`: reports this cluster's free capacity to a hub, as annotations of its ManagedCluster.
 
-Reports are made on the loop's thread and sent from the event loop: at most one write in `INTERVAL`, and only where
-something changed or the last report is about to end. A hub that does not answer costs the scheduler nothing.
+Reports are made on the loop's thread and sent from the event loop: at most one write per `INTERVAL`, and only if
+something has changed or the last report is about to expire. A hub that does not answer costs the scheduler nothing.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 
-from fairway.app.live.logs import RunLog
+from fairway.app.logs import RunLog
 from fairway.clock import SECOND, Clock, Micros, format_rfc3339
 from fairway.drive import MemberReport
 from fairway.fleet.names import REPORTED_AT, REPORTED_UNTIL
@@ -20,15 +20,15 @@ from fairway.kube.http.paths import collection_path, object_path
 CLUSTERS = "cluster.open-cluster-management.io/v1"
 SCORES = "cluster.open-cluster-management.io/v1alpha1"
 SCORE_NAME = "fairway"
-"""Of the AddOnPlacementScore, in the namespace that the hub has for the cluster."""
+"""Name of the AddOnPlacementScore, in the hub's namespace for the cluster."""
 INTERVAL = 10.0
-"""Seconds between two writes, at least."""
-MOST_BYTES = 128 << 10
-"""Of all annotations of an object together the server takes 256 KiB."""
+"""Minimum seconds between two writes."""
+MAX_BYTES = 128 << 10
+"""Maximum size of a report. The API server limits all annotations of an object together to 256 KiB."""
 
 
 class HubReporter:
-    """See the module."""
+    """Sends the newest report offered, until it is cancelled."""
 
     def __init__(
         self,
@@ -58,12 +58,11 @@ class HubReporter:
         self.failed = 0
 
     def offer(self, report: MemberReport, scores: Mapping[str, int] | None = None) -> None:
-        """The newest report, and what of it is written as an AddOnPlacementScore, too. On the event loop's thread."""
+        """Take the newest report, and the scores to write as an AddOnPlacementScore. On the event loop's thread."""
         self._newest, self._scores = report, scores
         self._changed.set()
 
     async def run(self) -> None:
-        """Until it is cancelled."""
         while True:
             await self._changed.wait()
             self._changed.clear()
@@ -72,7 +71,7 @@ class HubReporter:
                 await asyncio.sleep(self._interval)
 
     def _is_due(self) -> bool:
-        """News, or a report of which less than half of its time is left."""
+        """Whether the report has changed, or has lived for more than half of its lifetime."""
         return self._newest != self._sent or self._clock() > self._until - self._lifetime // 2
 
     async def _write(self) -> None:
@@ -80,8 +79,8 @@ class HubReporter:
         if report is None:
             return
         size = sum(len(text) for text in report.values())
-        if size > MOST_BYTES:
-            self._complain(f"the report has {size} bytes, a hub takes {MOST_BYTES}")
+        if size > MAX_BYTES:
+            self._complain(f"the report has {size} bytes; the limit is {MAX_BYTES}")
             return
         now = self._clock()
         until = now + self._lifetime
@@ -96,13 +95,13 @@ class HubReporter:
             self._sent, self._until = report, until
             self.written += 1
             if self._trouble:
-                self._log.info("the hub takes reports again", cluster=self._cluster)
+                self._log.info("the hub accepts reports again", cluster=self._cluster)
             self._trouble = ""
             return
         self._complain(_explained(answer))
 
     async def _write_scores(self, scores: Mapping[str, int], until: Micros) -> ApiAnswer:
-        """The object is made where it is not there; its namespace is the hub's to make."""
+        """Write the scores, and create the object if it does not exist; the hub creates its namespace."""
         path = object_path(SCORES, "addonplacementscores", ("AddOnPlacementScore", self._cluster, SCORE_NAME))
         found = [{"name": name, "value": value} for name, value in sorted(scores.items())]
         status = {"status": {"scores": found, "validUntil": format_rfc3339(until)}}
@@ -116,12 +115,12 @@ class HubReporter:
         return await self._client.send(write, self._may_write) if made.ok or made.status == 409 else made
 
     def _complain(self, why: str) -> None:
-        """Once for each reason."""
+        """Log a failure once per reason."""
         self.failed += 1
         if why != self._trouble:
-            self._log.warning("the hub does not take the report", cluster=self._cluster, why=why)
+            self._log.warning("the hub rejected the report", cluster=self._cluster, why=why)
         self._trouble = why
 
 
 def _explained(answer: ApiAnswer) -> str:
-    return "there is no such ManagedCluster" if answer.status == 404 else explained(answer)
+    return "no such ManagedCluster" if answer.status == 404 else explained(answer)

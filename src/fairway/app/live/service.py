@@ -1,4 +1,4 @@
-"""`LiveScheduler`: connects the scheduler's loop to an API server and runs until it is stopped."""
+"""`LiveScheduler`: connects the scheduler's loop to an API server, and runs until it is stopped."""
 
 from __future__ import annotations
 
@@ -17,20 +17,16 @@ from fairway.api import kinds
 from fairway.api.kinds import ApiObject, ObjectKey
 from fairway.api.policy import Policy, load_policy
 from fairway.app.live.debugging import DebugPages, refusal
-from fairway.app.live.dry import DryWorld
-from fairway.app.live.logs import RunLog
-from fairway.app.live.metrics import RunMetrics
-from fairway.app.live.observing import LoopObserver
-from fairway.app.live.pending import PendingPods
+from fairway.app.live.observing import LoopObserver, PendingPods, RunMetrics
 from fairway.app.live.policies import ConfigMapText, FileText, PolicySource, PolicyText
 from fairway.app.live.program import KubeProgram
 from fairway.app.live.recorder import LiveRecorder
 from fairway.app.live.reporting import INTERVAL, HubReporter
 from fairway.app.live.settings import RunSettings
-from fairway.app.live.shadow import ShadowPolicy
+from fairway.app.live.shadow import DryWorld, ShadowPolicy
 from fairway.app.live.status_timer import StatusTimer
-from fairway.app.live.viewer_facts import program_facts
-from fairway.app.live.viewer_feed import FeedHead, ViewerFeed
+from fairway.app.live.viewer_feed import FeedHead, ViewerFeed, program_facts
+from fairway.app.logs import RunLog
 from fairway.app.view.scheduler_page import ProgramFacts
 from fairway.clock import SECOND, wall_clock
 from fairway.drive import (
@@ -72,9 +68,9 @@ from fairway.state.cluster import ClusterState
 from fairway.state.jobs import Job
 
 CHECK_AGAIN = 60.0
-"""Seconds between two checks whether Reservations, which were refused, can be written by now."""
+"""Seconds between two checks whether rejected Reservations can be written by now."""
 REASONS_REST = 4
-"""Up to a quarter of the time is spent on what people read, not more."""
+"""At most one part in this many of the time is spent on reasons, which only people read."""
 
 
 class LiveScheduler(KubeProgram):
@@ -96,10 +92,10 @@ class LiveScheduler(KubeProgram):
         self.metrics = RunMetrics()
         self._recorder: LiveRecorder | None = None
         self._no_reservations = ""
-        """Why Reservations cannot be written, as far as is known."""
+        """Why Reservations cannot be written; "" if they can."""
         self._reservations_refused = asyncio.Event()
         self._late: StatusTimer | None = None
-        """Not in a dry run."""
+        """None in a dry run."""
         super().__init__(settings, connection, log, self.metrics, random)
         self._reporter: HubReporter | None = None
         self._placement_pods = PlacementPods()
@@ -126,8 +122,8 @@ class LiveScheduler(KubeProgram):
         return tasks if self._reporter is None else [*tasks, self._reporter.run()]
 
     async def _learn_version(self) -> None:
-        """No cycle before it is known: where kubelets honour them, devices by class are written to claims too. Nor
-        before it is known whether Reservations can be written.
+        """Find out before the first cycle whether kubelets honour claims for devices by class, and whether Reservations
+        can be written.
         """
         class_claims = await serves_class_claims(self._client, self._random)
         if not self._settings.dry_run:
@@ -140,7 +136,7 @@ class LiveScheduler(KubeProgram):
             self._lead_if_complete()
 
         self._thread.hand_over(learnt)
-        while True:  # what was refused may be allowed later, and the other way round
+        while True:  # permissions may change in either direction
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(
                     self._reservations_refused.wait(), CHECK_AGAIN if self._no_reservations else None
@@ -150,14 +146,14 @@ class LiveScheduler(KubeProgram):
             await asyncio.sleep(1)
 
     async def _check_reservations(self) -> None:
-        """Where they cannot be written none is made, and jobs that would have one say why they have none."""
+        """If they cannot be written, no node is reserved, and the reasons of starving jobs say why."""
         why = await reservation_problem(self._client, self._client.connection.namespace)
         if why == self._no_reservations:
             return
         self._no_reservations = why
         self.metrics.reservations_refused.set(int(bool(why)))
         if why:
-            self._log.warning("nodes are not reserved for starving jobs: Reservations cannot be written", why=why)
+            self._log.warning("not reserving nodes for starving jobs, because Reservations cannot be written", why=why)
         else:
             self._log.info("Reservations can be written")
         self._use(self._given_policy)
@@ -251,7 +247,7 @@ class LiveScheduler(KubeProgram):
             self._scheduler.listeners.append(self._shadow)
 
     def _add_writers(self, state: ClusterState, groups: dict[ObjectKey, str]) -> None:
-        """Statuses and events: listeners of the loop."""
+        """Add the writers of statuses and events as listeners of the loop."""
         store = self._scheduler.store
         maker = EventMaker(socket.gethostname(), lambda: uuid4().hex[:16])
         outbox = Outbox(
@@ -275,13 +271,13 @@ class LiveScheduler(KubeProgram):
             self._thread.call_at(again, self._scheduler.explain)
 
     def _recording_failed(self, why: str) -> None:
-        self._log.error("recording ended; scheduling goes on", why=why)
+        self._log.error("recording stopped; scheduling continues", why=why)
 
     def _page_lost(self, why: str) -> None:
-        self._log.warning("the page is no longer fed; scheduling goes on", why=why)
+        self._log.warning("the page was disconnected; scheduling continues", why=why)
 
     def _facts(self) -> dict[str, Any]:
-        """What `/debug/state` says of this replica. On the loop's thread."""
+        """Fields of `/debug/state` about this replica. On the loop's thread."""
         return {
             "leads": self._leads,
             "isComplete": self._complete,
@@ -309,7 +305,7 @@ class LiveScheduler(KubeProgram):
         self._hub = ApiClient(hub)
         try:
             await self._hub.check()
-        except NoAnswerError as error:  # a program for credentials failed: that may pass, and is said by each report
+        except NoAnswerError as error:  # a credential plugin failed: that may pass, and each report logs it
             self._log.warning("the hub cannot be reached yet", why=error.message)
         self._reporter = HubReporter(
             self._hub,
@@ -324,7 +320,7 @@ class LiveScheduler(KubeProgram):
         self._thread.hand_over(self._report)
 
     def _report(self) -> None:
-        """Now and then, on the loop's thread, while this replica leads."""
+        """Offer a report, every `INTERVAL` while this replica leads. On the loop's thread."""
         now = self._thread.now()
         if self._reporter is not None and self._complete and self._leads:
             state = self._scheduler.state
@@ -350,7 +346,7 @@ class LiveScheduler(KubeProgram):
     # -- on the loop's thread ----------------------------------------------------------------------------------
 
     def check_devices(self, bind: Bind, versions: Versions, answer: Callable[[str], None]) -> None:
-        """The claims of a pod are allocated, and it is about to be bound."""
+        """Called when the claims of a pod are allocated and it is about to be bound."""
         self._device_check.ask(bind, versions, answer)
 
     def _look_at_volumes(self, delivery: Delivery) -> None:
@@ -380,7 +376,7 @@ class LiveScheduler(KubeProgram):
             self._late.lead(leads)
 
     def _carry_out(self, changes: Sequence[Change]) -> None:
-        """What no plan has in it: evictions of half-bound gangs, and claims that are released."""
+        """Carry out changes that are in no plan: evictions of half-bound gangs, and released claims."""
         self._observer.wrote(changes)
         self._world.carry_out(changes)
 
@@ -389,10 +385,10 @@ class LiveScheduler(KubeProgram):
             return
         self.metrics.broken_gangs.inc()
         self._events.gang_timed_out(job, why, self._thread.now())
-        self._log.warning("gang evicted: it could not be completed in time", job=job.key, why=why)
+        self._log.warning("gang evicted because it could not be completed in time", job=job.key, why=why)
 
     def ended(self, change: Change, ending: Ending) -> None:
-        """What became of a change."""
+        """Take the outcome of a change."""
         if ending.result is WriteResult.DONE:
             self._observer.settled(change)
             self._scheduler.settled(change, ending.version)
@@ -406,7 +402,7 @@ class LiveScheduler(KubeProgram):
                 self._sockets.call_soon_threadsafe(self._reservations_refused.set)
             if isinstance(change, WriteStops):
                 record = f"{change.key[1]}/{change.key[2]}"
-                self._log.warning("a stop is not recorded: its job is not protected", record=record, why=ending.why)
+                self._log.warning("cannot record an eviction; its job is not protected", record=record, why=ending.why)
             self._scheduler.refused(change, ending.why)
 
     def _say_not_bound(self, change: Bind, why: str) -> None:
@@ -422,7 +418,7 @@ class LiveScheduler(KubeProgram):
         scheduler, now = self._scheduler, self._thread.now()
         held = hold_budgets(scheduler.store, change) if ending.by_budget else 0
         if ending.by_budget and not held:
-            # No budget of ours explains it: deciding at once would only ask for the same again.
+            # No budget that we know of explains it: deciding at once would only request the same eviction again.
             later = now + int(LONG_PAUSE * SECOND)
             self._thread.call_at(later, partial(scheduler.refused, change, ending.why))
             return
@@ -442,11 +438,11 @@ class LiveScheduler(KubeProgram):
 
     def policy_refused(self, source: str, why: str) -> None:
         self.metrics.policy_reloads.labels("refused").inc()
-        self._log.error("policy refused, the last good one stays in use", source=source, why=why)
+        self._log.error("policy rejected; the previous one stays in use", source=source, why=why)
         self._thread.hand_over(partial(self._say_policy_refused, source, why))
 
     def _say_policy_refused(self, source: str, why: str) -> None:
-        """An event about the ConfigMap, or about the lease where the policy is a file. On the loop's thread."""
+        """Write an event about the ConfigMap, or about the lease if the policy is a file. On the loop's thread."""
         if self._settings.dry_run:
             return
         if self._settings.policy_config_map:

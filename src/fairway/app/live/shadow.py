@@ -1,4 +1,8 @@
-"""A second policy that is decided on the same state and never carried out: its difference is counted and shown."""
+"""Decisions that are never carried out.
+
+`ShadowPolicy` decides with a second policy on the same state, and counts and logs where its plans differ. `DryWorld` is
+the world of `--dry-run`.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from fairway.api.policy import Policy
-from fairway.app.live.logs import RunLog
-from fairway.app.live.metrics import RunMetrics
+from fairway.app.live.observing import RunMetrics
+from fairway.app.logs import RunLog
 from fairway.clock import format_rfc3339
 from fairway.drive import Change, Cycle
 from fairway.scheduler.decide import decide
@@ -19,7 +23,7 @@ SHOWN = 3
 
 
 class ShadowPolicy:
-    """A listener of the loop: at the time it is called the state is still the one that was decided on."""
+    """A listener of the loop. When it is called, the state is still the one that the cycle decided on."""
 
     def __init__(self, policy: Policy, state: ClusterState, every: int, log: RunLog, metrics: RunMetrics) -> None:
         self._policy = policy
@@ -29,7 +33,7 @@ class ShadowPolicy:
         self._log = log
         self._metrics = metrics
         self.last: dict[str, Any] | None = None
-        """The last cycle in which the two differed, and in what."""
+        """The last cycle in which the two plans differed, and how."""
 
     def applied(self, events: Sequence[Event]) -> None: ...
 
@@ -45,13 +49,13 @@ class ShadowPolicy:
         if found:
             self.last = {"cycle": cycle.number, "now": format_rfc3339(cycle.now), "differences": found}
             fields = {kind: _some(names) for kind, names in found.items()}
-            self._log.info("the shadow policy would do otherwise", cycle=cycle.number, **fields)
+            self._log.info("shadow policy differs", cycle=cycle.number, **fields)
 
 
 def differences(plan: Plan, other: Plan) -> dict[str, list[str]]:
-    """What only one of two plans does, or both do differently, by kind."""
-    bound, others = ({entry.pod: entry.node for entry in one.bindings} for one in (plan, other))
-    evicted, spared = ({entry.pod for entry in one.evictions} for one in (plan, other))
+    """Pods that only one of the plans binds or evicts, or that they bind to different nodes, by kind."""
+    bound, others = ({entry.pod: entry.node for entry in each.bindings} for each in (plan, other))
+    evicted, spared = ({entry.pod for entry in each.evictions} for each in (plan, other))
     found = {
         "bindings": sorted(pod for pod in {**bound, **others} if bound.get(pod) != others.get(pod)),
         "evictions": sorted(evicted ^ spared),
@@ -62,3 +66,13 @@ def differences(plan: Plan, other: Plan) -> dict[str, list[str]]:
 def _some(names: list[str]) -> str:
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return ", ".join(names[:SHOWN]) + more
+
+
+class DryWorld:
+    """Accepts changes and writes nothing. The store counts them as made, so that each is logged once."""
+
+    has_capacity = True
+    unanswered = 0
+
+    def carry_out(self, changes: Sequence[Change]) -> None:
+        """Nothing to do. What another scheduler really does to the objects arrives as events, and wins."""

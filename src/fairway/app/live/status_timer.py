@@ -1,4 +1,4 @@
-"""Writes delayed statuses and events when their time comes, whether or not a cycle follows (spec K9)."""
+"""`StatusTimer`: writes delayed statuses and events when they are due, whether or not a cycle follows (spec K9)."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from fairway.drive import Change, Cycle, Handle, Timer
 from fairway.state.events import Event
 
 SOON: Micros = SECOND // 4
-"""From the first change that no cycle answers to the look at it: most come in bursts, as pods of a gang start."""
+"""Delay from the first change without a cycle to the next look. Changes come in bursts, as the pods of a gang start."""
 
 
 class LateWriter(Protocol):
-    """Has things to write that wait for their time: `StatusWriter` and `EventWriter`."""
+    """A writer with delayed writes: `StatusWriter` and `EventWriter`."""
 
     @property
     def has_news(self) -> bool:
         """Whether something happened that may need a write soon."""
 
     def look_again(self, now: Micros) -> Micros | None:
-        """Write what has waited long enough; returns when to call again, None if nothing waits."""
+        """Write what is due; returns when to call again, or None if nothing is delayed."""
 
 
 class StatusTimer:
-    """A listener that comes after the writers: it asks when to look again, and does."""
+    """A listener behind the writers: asks each when to look again, and does so then."""
 
     def __init__(self, timer: Timer, *writers: LateWriter) -> None:
         self._timer = timer
@@ -53,7 +53,7 @@ class StatusTimer:
             self._look_soon()
 
     def look(self) -> None:
-        """Now."""
+        """Look at all writers now."""
         if not self._leads:
             return
         now = self._timer.now()

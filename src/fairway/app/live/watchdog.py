@@ -1,11 +1,11 @@
-"""`StallWatchdog`: says when scheduling stands still, what the deciding thread is doing, and for which object.
+"""`StallWatchdog`: reports when scheduling stalls, with the stack of the deciding thread and the object it works on.
 
 A process whose deciding thread is stuck looks healthy from outside: it renews its lease, answers probes and keeps its
-watches. The watchdog lives on the event loop's thread and looks at the other one. Nothing is recorded for it while a
+watches. The watchdog runs on the event loop's thread and inspects the other one. Nothing is recorded for it while a
 cycle runs, so it costs the cycle nothing: the object is found in the local variables of the stack.
 
-Two limits. After the first, a warning with the stack and a metric, again each time the stall has doubled. After the
-second, `/healthz` fails, so that the kubelet restarts the pod and a standby takes over.
+There are two limits. After the first, it logs a warning with the stack, again each time the stall has doubled, and sets
+a metric. After the second, `/healthz` fails, so that the kubelet restarts the pod and a standby takes over.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 
 from fairway.api.meta import ApiStruct, ObjectMeta
-from fairway.app.live.logs import RunLog
-from fairway.app.live.metrics import ProgramMetrics
+from fairway.app.live.observing import ProgramMetrics
+from fairway.app.logs import RunLog
 from fairway.kube.writing.loop_thread import LoopThread, Stall
 from fairway.state.jobs import Job, Task
 
 LOOK = 1.0
-"""Seconds between two looks."""
+"""Seconds between two checks."""
 MAX_FRAMES = 12
-"""The innermost frames are the ones that tell stalls apart."""
+"""Innermost frames in the log: they are the ones that differ between stalls."""
 
 PAUSED = "waiting for the API server to answer earlier writes"
 
 
 class StallWatchdog:
-    """Limits are in seconds; 0 switches one off."""
+    """Limits are in seconds; 0 disables one."""
 
     def __init__(
         self,
@@ -59,10 +59,10 @@ class StallWatchdog:
             self.look()
 
     def look(self) -> None:
-        """Compare the stall, if there is one, with the first limit."""
+        """Compare the current stall, if any, with the first limit."""
         stall = self._thread.stall()
         if self._warned is not None and stall != self._warned:
-            self._log.info("scheduling continues", stalled_for=f"{self._lasted:.0f}s")
+            self._log.info("scheduling has resumed", stalled_for=f"{self._lasted:.0f}s")
             self._warned = None
         seconds = 0.0 if stall is None else self._monotonic() - stall.since
         if stall is None or not self._timeout or seconds < self._timeout:
@@ -97,14 +97,14 @@ class StallWatchdog:
 
 
 def object_in(frame: FrameType) -> str:
-    """The user's object that the innermost of these frames handles: a job, a pod, a claim, a placement; "" if none."""
+    """The user's object that the innermost frame with one works on: a job, pod, claim or placement; "" if none."""
     for local in _locals_of(frame):
         if isinstance(local, Job):
             return f"job {local.key}"
         if isinstance(local, Task):
             return f"pod {local.key}"
         meta = getattr(local, "metadata", None) if isinstance(local, ApiStruct) else None
-        if isinstance(meta, ObjectMeta) and meta.namespace:  # a node or a class is not anyone's in particular
+        if isinstance(meta, ObjectMeta) and meta.namespace:  # nodes and classes belong to no user
             return f"{type(local).__name__} {meta.namespace}/{meta.name}"
     return ""
 

@@ -1,4 +1,4 @@
-"""What users do to a sandbox: make, change and delete objects. A request is carried out whole, or not at all."""
+"""Requests of users to a sandbox: create, change and delete objects. A request is carried out whole, or not at all."""
 
 from __future__ import annotations
 
@@ -14,26 +14,45 @@ from fairway.api.kinds import ApiObject, ObjectKey
 from fairway.api.pods import Pod, pod_request
 from fairway.api.scheduling import EvictionRecord, PodGroup, Queue, Reservation
 from fairway.app.sandbox.journal import Journal
-from fairway.app.sandbox.runtimes import DRAWN, drawn, run_time
+from fairway.app.sandbox.world import DRAWN, check_names, controlled, drawn, run_time
 from fairway.clock import Micros, to_datetime
 from fairway.drive import title
 from fairway.errors import InputError
-from fairway.sim.live import LiveCluster, has_controller, make_job
-from fairway.sim.virtual_jobs import identified, is_ended, owned
+from fairway.sim.live import LiveCluster, make_job
+from fairway.sim.virtual_jobs import identified, is_ended
 from fairway.state.annotations import NOMINATED_SINCE
 from fairway.state.device_requests import RECORD_PREFIX
 from fairway.state.reader import group_of, job_of, key_of
 
 T = TypeVar("T", Pod, PodGroup)
 
-MOST_OBJECTS = 50_000
-"""A sandbox holds no more objects than this."""
+MAX_OBJECTS = 50_000
+"""Maximum number of objects in a sandbox."""
 NAMED = 5
 """Objects that a message names."""
 FLEET_GROUP = "cluster.open-cluster-management.io"
 JOB = "Job"
-"""Not a kind of object: a group with its pods, or a pod alone."""
+"""Not a kind of object, but a group with its pods, or a lone pod."""
 _MANAGED = (NOMINATED_SINCE, DRAWN)
+"""Annotations that the scheduler and the sandbox write."""
+SHORT_NAMES = {
+    "po": "pod",
+    "no": "node",
+    "ns": "namespace",
+    "pg": "podgroup",
+    "q": "queue",
+    "pc": "priorityclass",
+    "pdb": "poddisruptionbudget",
+    "quota": "resourcequota",
+    "pv": "persistentvolume",
+    "pvc": "persistentvolumeclaim",
+    "sc": "storageclass",
+    "hn": "hypernode",
+    "rsv": "reservation",
+    "resclass": "resourceclass",
+    "ev": "event",
+}
+"""As in kubectl and Volcano, where they have one."""
 
 
 class Applied(NamedTuple):
@@ -44,7 +63,7 @@ class Applied(NamedTuple):
 
 
 class Commands:
-    """Carries requests out on a live cluster."""
+    """Carries out requests on a live cluster."""
 
     def __init__(self, cluster: LiveCluster, journal: Journal) -> None:
         self._cluster = cluster
@@ -75,8 +94,8 @@ class Commands:
         return [Applied(title(key), result) for key, result in results.items()]
 
     def _stamped(self, thing: ApiObject) -> ApiObject:
-        """As the API server does it: a new object was created now and gets a uid, one that is there keeps both. What a
-        claim has is not for its owner to say."""
+        """As the API server does: a new object gets a creation time and a uid, and an existing one keeps them. Users
+        cannot set the status of a claim or of a class."""
         known = self._cluster.objects.get(kinds.key(thing))
         created = thing.metadata.creation_timestamp or to_datetime(self._now)
         if known is not None and known.metadata.creation_timestamp is not None:
@@ -92,11 +111,11 @@ class Commands:
         return drawn(controlled(stamped), self._now) if isinstance(stamped, Pod) else stamped
 
     def _check(self, things: Sequence[ApiObject]) -> None:
-        """Refuse the whole request for the first thing that cannot be done."""
+        """Reject the whole request at the first change that is not allowed."""
         for thing in things:
             key = kinds.key(thing)
             if any(version.startswith(FLEET_GROUP) for version in kinds.versions_read(key[0])):
-                raise InputError(f"{title(key)}: a sandbox is one cluster, it has no fleet; see fairway place")
+                raise InputError(f"{title(key)}: a sandbox is one cluster, not a fleet; see fairway place")
             if isinstance(thing, Reservation):
                 raise InputError(f"{title(key)}: only the scheduler writes reservations; delete one to cancel it")
             if isinstance(thing, EvictionRecord):
@@ -107,11 +126,11 @@ class Commands:
         if any(isinstance(thing, Pod | PodGroup) for thing in things):
             check_names([*things, *self._cluster.objects.values()])
         new = sum(kinds.key(thing) not in self._cluster.objects for thing in things)
-        if len(self._cluster.objects) + new > MOST_OBJECTS:
-            raise InputError(f"a sandbox can have at most {MOST_OBJECTS} objects, there would be more")
+        if len(self._cluster.objects) + new > MAX_OBJECTS:
+            raise InputError(f"the sandbox would have more than {MAX_OBJECTS} objects, its limit")
 
     def _check_classes(self, classes: Iterable[ResourceClass]) -> None:
-        """A class is immutable: pods have devices that were chosen by its spec."""
+        """A class is immutable: pods have devices that were selected by its spec."""
         specs = dict[str, ResourceClassSpec]()
         for thing in classes:
             name = thing.metadata.name
@@ -119,8 +138,8 @@ class Commands:
             old = specs.setdefault(name, known.spec if isinstance(known, ResourceClass) else thing.spec)
             if thing.spec != old:
                 raise InputError(
-                    f"ResourceClass {name}: its spec is immutable and differs from the one that is there; delete the "
-                    f"class first (fairway delete resourceclass {name}), then create it again"
+                    f"ResourceClass {name}: its spec is immutable and differs from the existing one; delete the class "
+                    f"first (fairway delete resourceclass {name}), then create it again"
                 )
 
     def _check_pod(self, pod: Pod) -> None:
@@ -129,9 +148,9 @@ class Commands:
         if known is None:
             return
         if job != job_of(known.pod):
-            raise InputError(f"Pod {key}: it belongs to another job already, delete it first")
+            raise InputError(f"Pod {key}: already belongs to another job; delete it first")
         if known.node and not self._is_same(pod):
-            raise InputError(f"Pod {key}: it has its place on {known.node} already, delete it first")
+            raise InputError(f"Pod {key}: already bound to node {known.node}; delete it first")
 
     def _result(self, thing: ApiObject) -> str:
         known = self._cluster.objects.get(kinds.key(thing))
@@ -141,7 +160,7 @@ class Commands:
         return "unchanged" if same else "configured"
 
     def _is_same(self, thing: Pod | PodGroup) -> bool:
-        """Whether an object asks for what is there; what the scheduler wrote on it does not count."""
+        """Whether an object equals the existing one, apart from what the scheduler wrote on it."""
         known = self._cluster.objects.get(kinds.key(thing))
         if isinstance(thing, Pod) and isinstance(known, Pod):
             there = replace(known.spec, node_name=thing.spec.node_name)
@@ -194,13 +213,13 @@ class Commands:
         return [title(key) for key in found]
 
     def _check_queues(self, going: set[ObjectKey]) -> None:
-        """A queue goes only with, or after, the jobs and the queues in it."""
+        """A queue can be deleted only with or after its jobs and child queues."""
         stay = [thing for key, thing in self._cluster.objects.items() if key not in going]
         for name in (name for kind, _, name in going if kind == "Queue"):
             within = sorted(title(kinds.key(thing)) for thing in stay if self._is_in(thing, name))
             if within:
                 more = f" and {len(within) - NAMED} more" if len(within) > NAMED else ""
-                raise InputError(f"Queue {name} is in use by {', '.join(within[:NAMED])}{more}: delete these first")
+                raise InputError(f"Queue {name} is in use by {', '.join(within[:NAMED])}{more}; delete these first")
 
     def _is_in(self, thing: ApiObject, queue: str) -> bool:
         if isinstance(thing, Queue):
@@ -213,7 +232,7 @@ class Commands:
         return job is not None and job.group is None and job.queue == queue
 
     def _meant(self, key: ObjectKey) -> list[ObjectKey]:
-        """The objects that a user's words stand for; InputError if there are none."""
+        """The objects that a name stands for; InputError if there are none."""
         kind, namespace, name = key
         if kind == JOB:
             meant = [
@@ -243,41 +262,30 @@ class Commands:
         self._journal.note(self._now, "deleted", title(kinds.key(thing)), pods=pods)
 
 
-def controlled(pod: Pod) -> Pod:
-    """The pod, owned by the sandbox if it has no other owner: the sandbox recreates evicted pods."""
-    if has_controller(pod):
-        return pod
-    return owned(pod)
-
-
 def _own(thing: Pod | PodGroup) -> tuple[dict[str, str], dict[str, str]]:
-    """Labels and annotations that are the user's own."""
+    """The user's own labels and annotations."""
     notes = thing.metadata.annotations.items()
     own = {name: text for name, text in notes if name not in _MANAGED and not name.startswith(RECORD_PREFIX)}
     return dict(thing.metadata.labels), own
 
 
 def _with_managed(thing: T, known: T) -> T:
-    """The new object with what the scheduler wrote on the old one."""
+    """The new object, with the annotations that the scheduler wrote on the old one."""
     notes = {name: text for name, text in known.metadata.annotations.items() if name in _MANAGED}
     return replace(thing, metadata=replace(thing.metadata, annotations={**thing.metadata.annotations, **notes}))
 
 
-def check_names(things: Iterable[ApiObject]) -> None:
-    """Refuse a lone pod and a PodGroup of one name: a sandbox knows its jobs by their names."""
-    lone: set[str] = set()
-    groups: set[str] = set()
-    for thing in things:
-        if isinstance(thing, PodGroup):
-            groups.add(f"{thing.metadata.namespace}/{thing.metadata.name}")
-        elif isinstance(thing, Pod) and not is_ended(thing):
-            group = group_of(thing)
-            if group:
-                groups.add(group)
-            elif job_of(thing) == key_of(thing):
-                lone.add(key_of(thing))
-    both = sorted(lone & groups)
-    if both:
-        raise InputError(
-            f"Pod {both[0]}: there is a group of that name, expected another name: a sandbox knows jobs by their names"
-        )
+class UnknownKindError(InputError):
+    """A word that is not the name of a kind."""
+
+
+def kind_named(name: str) -> kinds.Kind:
+    """The kind of a name as kubectl accepts it: `Pod`, `pods`, `po`, `queue`."""
+    word = SHORT_NAMES.get(name.lower(), name.lower())
+    for kind in kinds.KINDS:
+        lower = kind.name.lower()
+        plural = f"{lower[:-1]}ies" if lower.endswith("y") else f"{lower}es" if lower.endswith("s") else f"{lower}s"
+        if word in (lower, plural):
+            return kind
+    names = ", ".join(kind.name for kind in kinds.KINDS)
+    raise UnknownKindError(f"{name}: unknown kind, expected Job, Event or one of {names}")

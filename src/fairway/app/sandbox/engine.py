@@ -1,7 +1,7 @@
-"""A sandbox: a living cluster, the scheduler's cycles on it, and the file that both are kept in.
+"""A sandbox: a virtual cluster, the scheduler's cycles on it, and the file in which both are saved.
 
-Nothing here looks at a clock or has a thread of its own: its driver says up to which virtual time it goes on.
-Every method that changes something writes it down before it returns.
+Nothing here reads a clock or has a thread: the driver (`pace`) says up to which virtual time to advance. Every method
+that changes something saves it before it returns.
 """
 
 from __future__ import annotations
@@ -25,9 +25,8 @@ from fairway.app.explain.situation import PastRun
 from fairway.app.records import FinishedJob, Instant, LaterJob, SandboxEvent, read
 from fairway.app.sandbox.commands import Applied, Commands
 from fairway.app.sandbox.journal import Journal
-from fairway.app.sandbox.runtimes import run_time
 from fairway.app.sandbox.store import Store
-from fairway.app.sandbox.world import InitialWorld, demo_round, round_begin
+from fairway.app.sandbox.world import InitialWorld, demo_round, round_begin, run_time
 from fairway.app.view.frame import ClusterView, Frame, NodeUse, WaitingJob, waiting_jobs
 from fairway.app.view.job_order import JobOrder, job_order
 from fairway.app.view.watch import ClusterWatch
@@ -56,17 +55,17 @@ TIMING = TimingPart(
     grace=Span(10 * SECOND),
     provisioning=Drawn("fixed", 3 * SECOND, 3 * SECOND),
 )
-"""Pods run two seconds after they got their node, and have ten to leave. Volumes are provisioned in three."""
+"""Pods start two seconds after they are bound, and have ten seconds to terminate. Provisioning takes three."""
 PAST = 1_000
-"""Jobs that have ended whose run times are remembered."""
+"""Finished jobs whose run times are remembered."""
 RECENT = 200
-"""Events that a frame shows."""
-MOST_STEPS = 5_000
-"""Events that happen in one go; other calls of the sandbox get a turn after them."""
+"""Events in a frame."""
+MAX_STEPS = 5_000
+"""Events of one `advance`; after them, other callers get the lock."""
 
 
 def create(store: Store, world: InitialWorld, policy: Policy) -> None:
-    """Begin a sandbox in a new file."""
+    """Start a sandbox in a new file."""
     with store.transaction():
         store.set("policy", policy_text(policy))
         store.set("rounds", "1" if world.demo else "0")
@@ -76,7 +75,7 @@ def create(store: Store, world: InitialWorld, policy: Policy) -> None:
 
 
 class Sandbox:
-    """A sandbox that goes on from what its file says. Methods may be called from any thread."""
+    """A sandbox that resumes from its file. Methods may be called from any thread."""
 
     def __init__(
         self,
@@ -87,7 +86,7 @@ class Sandbox:
     ) -> None:
         now = store.now
         if now is None:
-            raise InputError(f"{store.path}: has no sandbox yet")
+            raise InputError(f"{store.path}: contains no sandbox yet")
         store.check()
         self._store = store
         self._failed: StoreError | None = None
@@ -99,7 +98,7 @@ class Sandbox:
         self._announced: list[LaterJob] = []
         self._coming = 0
         self._rounds = store.decoded_setting("rounds", int) or 0
-        """How many rounds of the demo have begun; 0 where it is not the demo."""
+        """Rounds of the demo that have started; 0 if this is not the demo."""
         self._cluster = LiveCluster(
             self._loop, NodePool(), self._journal, NodeTimeline(), Evidence(now), timing, Random(0)
         )
@@ -113,7 +112,7 @@ class Sandbox:
             self._scheduler.resume(min(planned, default=None))
         self._commands = Commands(self._cluster, self._journal)
         self._shown: tuple[int, ExplainedPlan] | None = None
-        """The last plan that was made to be looked at, and the generation of the state that it is of."""
+        """The last plan made for display, with the generation of its state."""
         self._take_up_arrivals(store.arrivals())
         if self._rounds:
             self._plan_round()
@@ -123,7 +122,7 @@ class Sandbox:
         self._save()
 
     def be_paranoid(self, paranoid: bool) -> None:
-        """Check after each cycle all that is kept between cycles, or no longer."""
+        """Whether to verify, after each cycle, everything that is cached between cycles."""
         self._scheduler.paranoid = paranoid
 
     def _schedule(self) -> SchedulerLoop:
@@ -157,7 +156,7 @@ class Sandbox:
             return self._scheduler.state
 
     def listen(self, watch: ClusterWatch) -> None:
-        """Give a watch all objects, and from now on the events that reach the scheduler and what it does."""
+        """Send a watch all objects now, and from now on all events and cycles of the scheduler."""
         with self._lock:
             self._scheduler.catch_up()
             watch.begin(self._scheduler.store.told())
@@ -165,12 +164,12 @@ class Sandbox:
 
     @property
     def last_cycle(self) -> int:
-        """Nanoseconds of real time that the last cycle took. It never waits for what is under way."""
+        """Real duration of the last cycle, in nanoseconds. Never waits for the lock."""
         return self._journal.last_cycle
 
     @property
     def coming(self) -> int:
-        """Jobs that are known to come later."""
+        """Number of jobs that will be submitted later."""
         return self._coming
 
     @property
@@ -178,12 +177,12 @@ class Sandbox:
         return self._store.path
 
     def advance(self, until: Micros) -> bool:
-        """Let everything happen up to and including a time; False if that was too much for one go."""
+        """Advance up to and including a time; False if that takes more than `MAX_STEPS` events."""
         with self._lock:
             self._check_store()
             loop, steps = self._loop, 0
             while (when := loop.next_time) is not None and when <= until:
-                if steps >= MOST_STEPS and when > loop.now:
+                if steps >= MAX_STEPS and when > loop.now:
                     break
                 loop.step()
                 steps += 1
@@ -193,12 +192,12 @@ class Sandbox:
             return loop.now >= until
 
     def next_time(self) -> Micros | None:
-        """When something happens next, if nothing is changed."""
+        """The time of the next event, if nothing is changed."""
         with self._lock:
             return self._loop.next_time
 
     def apply(self, objects: Sequence[ApiObject]) -> list[Applied]:
-        """Make or change objects, all of them or none; InputError says why none."""
+        """Create or change objects, all of them or none; InputError says why none."""
         with self._lock:
             self._check_store()
             applied = self._commands.apply(objects)
@@ -214,7 +213,7 @@ class Sandbox:
             return deleted
 
     def objects(self) -> list[ApiObject]:
-        """All objects as they are now, classes with their status; they never change themselves."""
+        """All objects as of now, and classes with their status. The objects are immutable."""
         with self._lock:
             things = list(self._cluster.objects.values())
             if any(isinstance(thing, ResourceClass) for thing in things):
@@ -225,39 +224,39 @@ class Sandbox:
             return things
 
     def explain(self, job: str) -> Explanation:
-        """Asked of a copy: the sandbox goes on meanwhile."""
+        """Computed on a copy, while the sandbox continues."""
         return explain(self.situation(), job)
 
     def order(self, job: str) -> JobOrder:
-        """Where a job stands, key by key; asked of a copy."""
+        """A job's queue position, key by key; computed on a copy."""
         return job_order(self.situation(), job)
 
     def waiting(self) -> list[WaitingJob]:
-        """The jobs that wait, with estimated starts; asked of a copy."""
+        """Pending jobs, with estimated starts; computed on a copy."""
         return waiting_jobs(self.situation())
 
     def situation(self) -> Situation:
-        """A copy to put questions to."""
+        """A copy of the cluster."""
         with self._lock:
             objects, now = list(self._cluster.objects.values()), self._loop.now
             past = [_past_run(outcome) for outcome in self._store.outcomes(PAST)]
         return Situation(objects, self.policy, now, past=past)
 
     def frame(self) -> Frame:
-        """What there is to see now."""
+        """The current frame."""
         with self._lock:
             recent, finished = self._store.happenings(RECENT), self._store.count_outcomes()
             frame = self._view().frame(finished=finished, coming=self._coming, happenings=recent)
             return msgspec.structs.replace(frame, warnings=(*self._store.set_aside, *frame.warnings))
 
     def nodes(self) -> list[NodeUse]:
-        """What is in use on which node."""
+        """The resources in use on each node."""
         with self._lock:
             return self._view().nodes()
 
     def _view(self) -> ClusterView:
-        """What waits and why is what `decide` says of this very moment; it is asked again only when the cluster
-        changed, or its own answer may have.
+        """Pending jobs and reasons are those of a plan decided now. It is decided again only if the cluster has changed
+        or the plan has expired.
         """
         state, now = self.state, self._loop.now
         plan = None if self._shown is None or self._shown[0] != state.generation else self._shown[1]
@@ -271,7 +270,7 @@ class Sandbox:
             return self._store.happenings(last)
 
     def happenings_after(self, number: int, most: int = 1_000) -> list[tuple[int, SandboxEvent]]:
-        """What happened after the happening of this number; 0 is before the first."""
+        """Events after the one with this number, with their numbers; 0 is before the first."""
         with self._lock:
             return self._store.happenings_after(number, most)
 
@@ -290,10 +289,10 @@ class Sandbox:
             self._store.close()
 
     def discard(self) -> None:
-        """Let go without writing anything more, as if it had been killed."""
+        """Close the file without saving, as if the process had been killed."""
         self._store.close()
 
-    # -- what happens ----------------------------------------------------------------------------------------
+    # -- arrivals, ends and saving ------------------------------------------------------------------------------
 
     def _expect(self, arrivals: list[LaterJob]) -> None:
         for arrival in arrivals:
@@ -301,10 +300,8 @@ class Sandbox:
         self._coming += len(arrivals)
 
     def _take_up_arrivals(self, arrivals: list[LaterJob]) -> None:
-        """Expect the arrivals of a file.
-
-        What lies before its last instant has happened: earlier versions kept such arrivals by mistake, and would let
-        them happen again.
+        """Plan the arrivals of a file, and drop those before its last instant: earlier versions kept such arrivals by
+        mistake, and they would happen twice.
         """
         now = self._loop.now
         self._arrived += [arrival.number for arrival in arrivals if arrival.at < now]
@@ -322,7 +319,7 @@ class Sandbox:
         self._loop.plan(round_begin(self._rounds), Rank.ARRIVAL, self._begin_round, self._rounds)
 
     def _begin_round(self, number: int) -> None:
-        """The demo's jobs come again, under other names."""
+        """Submit the jobs of the demo again, under other names."""
         now = self._loop.now
         begun = [arrival._replace(at=max(arrival.at, now)) for arrival in demo_round(number)]
         self._rounds = number + 1
@@ -335,7 +332,7 @@ class Sandbox:
         self._scheduler.state.history.add(*_past_run(self._journal.outcomes[-1]))
 
     def _check_store(self) -> None:
-        """After an instant that could not be written nothing more happens: the file ends with the last whole one."""
+        """After an instant that could not be saved, nothing more happens: the file ends with the last complete one."""
         if self._failed is not None:
             raise self._failed
 
@@ -347,12 +344,12 @@ class Sandbox:
             raise
 
     def _write(self) -> None:
-        """Write down all that changed since the last time, in one transaction."""
+        """Save everything that has changed since the last save, in one transaction."""
         store, journal = self._store, self._journal
         with store.transaction():
             store.write_objects(self._changed.taken())
             store.add_arrivals(self._announced)
-            store.remove_arrivals(self._arrived)  # after they are added: a job may be announced and come in one step
+            store.remove_arrivals(self._arrived)  # after adding: a job may be announced and arrive in one step
             store.add_happenings(journal.happenings)
             store.add_outcomes(journal.outcomes)
             store.set("rounds", str(self._rounds))
@@ -372,7 +369,7 @@ def _with_status(known: ResourceClass, ledger: DeviceLedger) -> ResourceClass:
 
 
 class ChangedObjects:
-    """A sink that passes everything on, and keeps which objects have changed since they were last written."""
+    """A sink that forwards everything, and collects the objects that changed since the last save."""
 
     _sink: EventSink
 
@@ -384,7 +381,7 @@ class ChangedObjects:
         return self
 
     def taken(self) -> dict[ObjectKey, ApiObject | None]:
-        """What has changed since the last time; None is gone."""
+        """Objects changed since the last call; None for deleted ones."""
         changed, self._changed = self._changed, {}
         return changed
 
@@ -410,5 +407,5 @@ def _past_run(outcome: FinishedJob) -> PastRun:
 def _kept_policy(store: Store) -> Policy:
     text = store.setting("policy")
     if text is None:
-        raise InputError(f"{store.path}: has no policy")
+        raise InputError(f"{store.path}: contains no policy")
     return parse_policy(text, str(Path(store.path)), default_registry().catalog)

@@ -1,4 +1,4 @@
-"""Notes what happens, so that it can be written down at the end of an instant and shown."""
+"""Notes the events of an instant, to be saved at its end and shown."""
 
 from __future__ import annotations
 
@@ -16,15 +16,13 @@ NAMED = 4
 
 
 class Journal:
-    """Hears of what happens on the virtual cluster (`sim.witness`) and of what the scheduler decides (a listener of
-    its loop), and keeps it until it is taken.
-    """
+    """Observes the virtual cluster (`sim.run_observer`) and the scheduler's loop; keeps events until they are saved."""
 
     def __init__(self) -> None:
         self.happenings: list[SandboxEvent] = []
         self.outcomes: list[FinishedJob] = []
         self.reserved_jobs: set[str] = set()
-        """Jobs that had a reservation when the last cycle ended."""
+        """Jobs with a reservation at the end of the last cycle."""
         self.last_cycle = 0
         """Nanoseconds that the last cycle took."""
 
@@ -62,7 +60,7 @@ class Journal:
     # -- the virtual cluster -------------------------------------------------------------------------------
 
     def ended(self, at: Micros, job: SimJob) -> None:
-        """A job ran to its end."""
+        """A job has finished."""
         submitted, started = submitted_at(job, at), at if job.start is None else job.start
         outcome = FinishedJob(job.key, job.queue, job.namespace, len(job.pods), submitted, started, ended=at)
         self.outcomes.append(outcome)
@@ -90,7 +88,7 @@ class Journal:
 
 
 def submitted_at(job: SimJob, default: Micros) -> Micros:
-    """When a job came: its group's time, else its pods' first."""
+    """When a job was submitted: the creation time of its group, or else of its first pod."""
     metas = [job.group.metadata] if job.group is not None else [pod.pod.metadata for pod in job.pods]
     times = [from_datetime(meta.creation_timestamp) for meta in metas if meta.creation_timestamp is not None]
     return min(times, default=default)

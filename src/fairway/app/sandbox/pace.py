@@ -1,4 +1,4 @@
-"""Scaled real time: a sandbox that is driven so that its time passes at a multiple of ours."""
+"""Drives a sandbox in scaled real time: simulated time passes at a multiple of real time."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from fairway.clock import Micros
 TICK = 0.1
 """Seconds between two steps."""
 LONGEST = 1_000_000_000
-"""Nanoseconds of ours that one step makes up for: a machine that slept does not rush through what it missed."""
+"""Maximum real time that one step catches up with, in nanoseconds: a machine that slept does not rush."""
 
 Nanoseconds = Callable[[], int]
 
 
 class Pace:
-    """What time it is in the sandbox, by a clock of ours that only goes forward."""
+    """The time in the sandbox, from a monotonic real clock."""
 
     def __init__(self, speed: Fraction, start: Micros, clock: Nanoseconds = time.monotonic_ns) -> None:
         self.speed = speed
@@ -28,18 +28,18 @@ class Pace:
         self._real = clock()
         self._virtual = start
         self._asked: tuple[int, Micros] | None = None
-        """When a time to go on to was asked for, and that time."""
+        """When the last due time was requested, and that time."""
 
     def due(self) -> Micros:
-        """The time to go on to."""
+        """The simulated time to advance to."""
         real = self._clock()
         due = self._virtual + int(min(real - self._real, LONGEST) * self.speed / 1000)
         self._asked = real, due
         return due
 
     def reached(self, now: Micros) -> None:
-        """The sandbox is there. Time that it took to get where it was due counts, or it would always be a little too
-        slow; what it could not reach is not owed.
+        """The sandbox has advanced to `now`. The time that this took counts, or it would always be a little too slow;
+        time that it could not reach is not made up for.
         """
         asked, self._asked = self._asked, None
         self._real = asked[0] if asked is not None and now >= asked[1] else self._clock()
@@ -47,7 +47,7 @@ class Pace:
 
 
 class Runner:
-    """Drives a sandbox in a thread of its own until it is stopped, or fails. Speed and pause may be set at any time."""
+    """Drives a sandbox on its own thread until it is stopped or fails. Speed and pause may be set at any time."""
 
     def __init__(self, sandbox: Sandbox, speed: Fraction) -> None:
         self.speed = speed
@@ -66,7 +66,7 @@ class Runner:
         self._thread.join()
 
     def behind(self) -> str | None:
-        """By how much simulated time is behind the demanded speed, as a text; None if it is not. From any thread."""
+        """How far simulated time is behind the requested speed, as text; None if it is not. From any thread."""
         self._meter.cycle(self._sandbox.last_cycle)
         return self._meter.behind()
 
@@ -82,5 +82,5 @@ class Runner:
                     sandbox.advance(pace.due())
                     meter.reached(sandbox.now)
                 pace.reached(sandbox.now)
-        except Exception as error:  # a thread that dies in silence would leave a sandbox that stands still
+        except Exception as error:  # a thread that dies silently would leave a frozen sandbox
             self.failure = error

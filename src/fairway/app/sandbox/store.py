@@ -1,8 +1,8 @@
-"""Where a sandbox is kept: one SQLite file with the objects, the virtual time and what was carried out.
+"""The file of a sandbox: one SQLite database with the objects, the virtual time, events and finished jobs.
 
-Everything that happened up to an instant is written in one transaction, and nothing is shown or answered before it is.
-So a sandbox that is killed goes on from its last whole instant: what was done is not done again, and what was not
-written down was never seen. The file belongs to one process at a time.
+Everything that happens in an instant is written in one transaction, and nothing is shown or answered before. So a
+sandbox that is killed resumes from its last complete instant: what was done is not done again, and what was not written
+was never seen. The file belongs to one process at a time.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ CREATE TABLE outcomes (number INTEGER PRIMARY KEY, body BLOB NOT NULL);
 
 
 class Store:
-    """One file, or `:memory:` for a sandbox that is not kept."""
+    """One file, or `:memory:` for a sandbox that is not saved."""
 
     def __init__(self, path: str, *, fresh: bool = False) -> None:
-        """With `fresh` what a sandbox has left there, damaged or not, is forgotten."""
+        """With `fresh`, whatever state is there, damaged or not, is deleted."""
         self.path = path
         self.set_aside: tuple[str, ...] = ()
-        """What is wrong with the objects that were set aside when all were last read."""
+        """Errors of the objects that were set aside when all objects were last read."""
         if path != ":memory:":
             self._make_folder(Path(path).parent)
         try:
@@ -59,7 +59,7 @@ class Store:
 
     @contextmanager
     def closed_on_error(self) -> Iterator[None]:
-        """A caller that cannot use what is here closes the file."""
+        """Close the file if the caller cannot use it."""
         try:
             yield
         except sqlite3.OperationalError as error:
@@ -90,14 +90,14 @@ class Store:
         tables = {name for (name,) in run("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if tables and "settings" not in tables:
             run("ROLLBACK")
-            raise sqlite3.DatabaseError("it is a database of something else")
+            raise sqlite3.DatabaseError("the database belongs to another program")
         if not tables:
             self._make_tables()
         run("COMMIT")
         if fresh:
             self.erase()
-        if (found := self.setting("format")) != FORMAT:
-            raise StoreError(f"{self.path}: has the format {found}, expected {FORMAT}; {_HINT}")
+        if (version := self.setting("format")) != FORMAT:
+            raise StoreError(f"{self.path}: has format {version}, expected {FORMAT}; {_HINT}")
 
     def _make_tables(self) -> None:
         for statement in _SCHEMA.strip().split(";\n"):
@@ -105,14 +105,14 @@ class Store:
         self._connection.execute("INSERT INTO settings VALUES ('format', ?)", (FORMAT,))
 
     def erase(self) -> None:
-        """Forget everything, in one transaction; damaged tables are made again."""
+        """Delete everything in one transaction; damaged tables are recreated."""
         with self.transaction():
             for table in _TABLES:
                 self._run(f"DROP TABLE IF EXISTS {table}")
             self._make_tables()
 
     def check(self) -> None:
-        """Read all there is, so that a damaged file is refused before anything is done with it."""
+        """Read everything, so that a damaged file is rejected before it is used."""
         self.objects()
         self.arrivals()
         self.happenings(KEPT_HAPPENINGS)
@@ -123,13 +123,13 @@ class Store:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All or nothing of what is written inside; StoreError where it cannot be written, on a full disk for one."""
+        """Write all or nothing; StoreError if writing fails, for example on a full disk."""
         self._run("BEGIN")
         try:
             yield
             self._run("COMMIT")
         except BaseException:
-            with suppress(sqlite3.Error):  # some errors have rolled back by themselves
+            with suppress(sqlite3.Error):  # some errors have already rolled back
                 self._connection.execute("ROLLBACK")
             raise
 
@@ -146,10 +146,10 @@ class Store:
             raise self._unusable(error) from None
 
     def _unusable(self, error: Exception) -> StoreError:
-        return StoreError(f"{self.path}: cannot be used any more: {error}")
+        return StoreError(f"{self.path}: can no longer be used: {error}")
 
     def _decoded(self, table: str, body: object, kind: type[T]) -> T:
-        """A body as it was written; whatever else stands there is damage."""
+        """A stored body; StoreError if it is damaged."""
         try:
             if not isinstance(body, bytes):
                 raise TypeError(f"{type(body).__name__} instead of bytes")
@@ -170,19 +170,19 @@ class Store:
         self._run("INSERT OR REPLACE INTO settings VALUES (?, ?)", (name, value))
 
     def decoded_setting(self, name: str, kind: type[T]) -> T | None:
-        """A setting that is written as JSON."""
+        """A setting stored as JSON."""
         text = self.setting(name)
         return None if text is None else self._decoded("settings", text.encode(errors="replace"), kind)
 
     @property
     def now(self) -> Micros | None:
-        """The virtual time up to which everything is written; None in a new file."""
+        """The virtual time up to which everything is saved; None in a new file."""
         return self.decoded_setting("now", Instant)
 
     # -- objects -------------------------------------------------------------------------------------------
 
     def objects(self) -> list[ApiObject]:
-        """All that are valid. The others stay in the file and are set aside: `set_aside` says why."""
+        """All valid objects. Invalid ones stay in the file; `set_aside` says why."""
         rows = self._run("SELECT kind, namespace, name, body FROM objects ORDER BY kind, namespace, name")
         self.set_aside = ()
         found: list[ApiObject] = []
@@ -198,7 +198,7 @@ class Store:
         return found
 
     def _invalid(self, kind: Kind, body: object) -> str:
-        """What is wrong with an object that was written whole; "" if nothing is."""
+        """The errors of an object that was written completely; "" if it has none."""
         if not isinstance(body, bytes) or not body.lstrip().startswith(b"{"):
             return ""
         try:
@@ -211,17 +211,17 @@ class Store:
 
     def _struct(self, kind: object) -> type[msgspec.Struct]:
         if not isinstance(kind, str) or kind not in _STRUCTS:
-            raise self._damaged("objects", f"there is no kind {kind!r}")
+            raise self._damaged("objects", f"unknown kind {kind!r}")
         return _STRUCTS[kind]
 
     def write_objects(self, changed: Mapping[ObjectKey, ApiObject | None]) -> None:
-        """None means that it is gone."""
+        """Save changed objects; None for deleted ones."""
         gone = [key for key, thing in changed.items() if thing is None]
         there = [(*key, msgspec.json.encode(thing)) for key, thing in changed.items() if thing is not None]
         self._run_many("DELETE FROM objects WHERE kind = ? AND namespace = ? AND name = ?", gone)
         self._run_many("INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?)", there)
 
-    # -- jobs to come --------------------------------------------------------------------------------------
+    # -- later jobs ----------------------------------------------------------------------------------------
 
     def arrivals(self) -> list[LaterJob]:
         rows = self._run("SELECT number, at, body FROM arrivals ORDER BY at, number")
@@ -236,14 +236,14 @@ class Store:
     def remove_arrivals(self, numbers: Iterable[int]) -> None:
         self._run_many("DELETE FROM arrivals WHERE number = ?", [(number,) for number in numbers])
 
-    # -- what was carried out --------------------------------------------------------------------------------
+    # -- events and finished jobs-----------------------------------------------------------------------------
 
     def happenings(self, last: int) -> list[SandboxEvent]:
-        """The last so many, in order of time."""
+        """The last events, oldest first."""
         return self._last("happenings", SandboxEvent, last)
 
     def happenings_after(self, number: int, most: int) -> list[tuple[int, SandboxEvent]]:
-        """Those that came after the one of this number, with their own numbers."""
+        """Events after the one with this number, with their own numbers."""
         rows = self._run("SELECT number, body FROM happenings WHERE number > ? ORDER BY number LIMIT ?", (number, most))
         return [(found, self._decoded("happenings", body, SandboxEvent)) for found, body in rows]
 
@@ -254,11 +254,11 @@ class Store:
         return self._last("outcomes", FinishedJob, last)
 
     def last_event(self) -> int:
-        """The number of the last one; 0 if there is none yet."""
+        """The number of the last event; 0 if there is none yet."""
         return self._highest("happenings")
 
     def count_outcomes(self) -> int:
-        """All that ever were, those no longer kept included."""
+        """The number of all finished jobs, including those no longer kept."""
         return self._highest("outcomes")
 
     def _highest(self, table: str) -> int:

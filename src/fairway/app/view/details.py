@@ -17,7 +17,7 @@ from fairway.api.core import Node
 from fairway.api.meta import ObjectMeta, OwnerReference
 from fairway.api.pods import Pod
 from fairway.api.scheduling import PodGroup
-from fairway.app.explain.stops import stop_history
+from fairway.app.explain import stop_history
 from fairway.app.records import without_free_text, written
 from fairway.app.view.amounts import base, base_of_rows, is_resource
 from fairway.app.view.job_journal import JobRecord

@@ -1,7 +1,7 @@
-"""A cluster in a terminal, with keys: jobs, shares, nodes and events, and an explanation of each.
+"""A cluster in a terminal: jobs, shares, nodes and events, with keys, and an explanation of each job.
 
-It is made from `app.view` and knows no sandbox: whatever has frames can be watched with it (`source`). `rows` and
-`heading` turn a frame into text and are pure; `listing` scrolls and selects; `dialogs` lie above it; `view` is the
-program. Textual carries it: scrolling, resizing, restoring the terminal, and tests that press keys come with it, and
-it is loaded only where this screen is shown.
+It is built from `app.view` and does not depend on the sandbox: it shows anything that has frames (`WatchedCluster`).
+`rows` turns a frame into text and is pure; `listing` scrolls and selects; `view` is the program, with its dialogs.
+Textual does the scrolling, resizing and restoring of the terminal, and lets tests press keys; it is loaded only when
+this screen is shown.
 """

@@ -1,7 +1,7 @@
-"""A list of rows that scrolls: one row is selected, and stays so while the rows around it change.
+"""A scrolling list of rows: one row is selected, and stays selected while the rows around it change.
 
-Only what is seen is drawn, so a list of thousands costs no more than a short one. Positions are lines: a row whose text
-does not fit beside its cells has it below them.
+Only visible lines are drawn, so a list of thousands costs no more than a short one. Positions are lines: a row whose
+text does not fit beside its cells has it below them.
 """
 
 from __future__ import annotations
@@ -20,15 +20,14 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from fairway.cli.screen.cells import CUT, fitted, wrapped
-from fairway.cli.screen.rows import STYLES, ScreenList, ScreenRow
+from fairway.cli.screen.rows import CUT, STYLES, ScreenList, ScreenRow, fitted, wrapped
 
 GAP = 2
 INDENT = 4
-LEAST_NAME, LEAST = 24, 8
-"""Columns that a name, or another cell, has at least before it gives way."""
+MIN_NAME, MIN_CELL = 24, 8
+"""Minimum widths of a name and of other cells."""
 LINES_BELOW = 4
-"""Lines of text below a row; the rest is left to Enter."""
+"""Lines of text below a row; Enter shows the rest."""
 SELECTED = Style(reverse=True)
 DIM = Style(dim=True)
 HEAD = Style(bold=True)
@@ -63,11 +62,11 @@ class Listing(ScrollView, can_focus=True):
         self._selected = 0
         self._widths: tuple[int, ...] = ()
         self._ends: list[int] = []
-        """Up to which line each row goes."""
+        """The line after each row."""
         self._room = 20
-        """Columns that the rows are arranged for: the widget may get others before its columns change."""
+        """The width that the rows are arranged for; the widget may be resized before they are rearranged."""
         self._follows = True
-        """The first row is selected whichever it is: no other was chosen."""
+        """Whether the first row stays selected, because the user has selected no other."""
 
     @property
     def selected(self) -> ScreenRow | None:
@@ -75,7 +74,7 @@ class Listing(ScrollView, can_focus=True):
         return rows[self._selected] if self._selected < len(rows) else None
 
     def show(self, shown: ScreenList, *, keep: bool = True) -> None:
-        """Show other rows; with `keep` the row that was chosen stays selected and where it is on the screen."""
+        """Show other rows; with `keep`, the selected row stays selected and in place on the screen."""
         before = self.selected
         top = self._line_of(self._selected) - self.scroll_offset.y
         self._shown = shown
@@ -91,7 +90,7 @@ class Listing(ScrollView, can_focus=True):
         found = next((at for at, row in enumerate(rows) if row.key == before.key), self._selected)
         return min(found, max(len(rows) - 1, 0))
 
-    # -- where things are ----------------------------------------------------------------------------------
+    # -- layout --------------------------------------------------------------------------------------------
 
     def _arrange(self) -> None:
         self._room = max(self.size.width - 1, 20)
@@ -112,7 +111,7 @@ class Listing(ScrollView, can_focus=True):
         return cell_len(row.text) <= self._room - self._text_at
 
     def _repeats(self, at: int) -> bool:
-        """Whether a row says the same as the one above it, which has its text below it."""
+        """Whether a row has the same text as the one above it."""
         if at == 0:
             return False
         row, above = self._shown.rows[at], self._shown.rows[at - 1]
@@ -161,7 +160,7 @@ class Listing(ScrollView, can_focus=True):
     # -- drawing -------------------------------------------------------------------------------------------
 
     def heading(self) -> Text:
-        """The names of the columns, for a line above the list that does not scroll."""
+        """The names of the columns, for a fixed line above the list."""
         names = [self._cell(name, at) for at, name in enumerate(self._shown.columns[:-1])]
         return Text((" " * GAP).join([*names, *self._shown.columns[-1:]]), style=HEAD, no_wrap=True, overflow="crop")
 
@@ -208,14 +207,14 @@ class Listing(ScrollView, can_focus=True):
 
 
 def _widths(shown: ScreenList, room: int) -> tuple[int, ...]:
-    """Columns but the last, each as wide as its longest cell; names give way first, the longest most."""
+    """Widths of all columns except the last: each as wide as its longest cell; the widest shrink first."""
     widths = [len(name) for name in shown.columns[:-1]]
     for row in shown.rows:
         for at, cell in enumerate(row.cells):
             size = len(cell) if cell.isascii() else cell_len(cell)
             if size > widths[at]:
                 widths[at] = size
-    least = [min(width, LEAST_NAME if at == 0 else LEAST) for at, width in enumerate(widths)]
+    least = [min(width, MIN_NAME if at == 0 else MIN_CELL) for at, width in enumerate(widths)]
     over = sum(widths) + GAP * len(widths) - room * 3 // 4
     while over > 0:
         widest = max(range(len(widths)), key=lambda at: widths[at] - least[at])

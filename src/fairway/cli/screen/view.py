@@ -1,42 +1,140 @@
-"""The program of the screen: one list at a time below a heading, a line of keys below it."""
+"""The screen as a Textual program: a heading, one list at a time, a line of keys, and dialogs above them."""
 
 from __future__ import annotations
 
 import asyncio
+import os
+import select
 import signal
+import sys
+import termios
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from fractions import Fraction
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Protocol
 
 from rich.text import Text
 from textual.app import App, ComposeResult, ScreenStackError
 from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
+from fairway.app.explain import Explanation
 from fairway.app.records import FinishedJob
 from fairway.app.view.frame import Frame, NodeUse
 from fairway.cli.screen import rows
-from fairway.cli.screen.cells import clean, wrapped
-from fairway.cli.screen.dialogs import Dialog, help_text
-from fairway.cli.screen.heading import heading
 from fairway.cli.screen.listing import Listing
-from fairway.cli.screen.rows import ScreenList, ScreenRow
-from fairway.cli.screen.source import PaceControl, WatchedCluster
+from fairway.cli.screen.rows import ScreenList, ScreenRow, clean, heading, wrapped
 from fairway.cli.screen.terminal import TerminalDriver, hung_up
 from fairway.errors import InputError
 
 FRAMES = 0.25
-"""Seconds between two frames; more where a frame takes long, so that looking never takes most of the time."""
-LEAST_SPEED, MOST_SPEED = Fraction(1, 16), Fraction(1_000_000)
-MOST_FINISHED = 200
+"""Seconds between two frames; longer if frames are slow, so that drawing never takes most of the time."""
+MIN_SPEED, MAX_SPEED = Fraction(1, 16), Fraction(1_000_000)
+MAX_FINISHED = 200
 PARTS = {"heading", "views", "columns", "keys"}
 VIEWS = ("Jobs", "Shares", "Nodes", "Events")
+KEYS = (
+    ("up, down, j, k", "select a row; PageUp, PageDown, Home, End, g, G"),
+    ("1 2 3 4, Tab", "show jobs, shares of queues and namespaces, nodes, or events"),
+    ("Enter", "explain the job: why it is pending, what would start it, when it will start"),
+    ("/", "filter rows by text; Enter keeps the filter, Esc clears it"),
+    ("space", "pause or resume"),
+    ("+ -", "double or halve the speed"),
+    ("w", "open the page in a browser"),
+    ("Ctrl-Z", "suspend; fg resumes"),
+    ("q, Ctrl-C", "stop; the state is saved"),
+)
+WORDS = (
+    "A queue's share is its dominant share: the largest fraction it has of any resource of the cluster. "
+    "Amounts are allocated (+ reserved) of deserved. The namespace with the smallest weighted share is served next. "
+    "Reserved nodes are kept free for a starving job.",
+    "From another terminal: fairway queue, order JOB, get, apply -f FILE, delete JOB.",
+)
+LEAVE = b"\x1b[?2004l\x1b[?1004l\x1b[?25h\x1b[?1049l"
+"""Disables bracketed paste and focus reports, shows the cursor, and returns to the previous screen."""
+
+
+class WatchedCluster(Protocol):
+    """A cluster that the screen can show; methods are called from a thread of the screen."""
+
+    def frame(self) -> Frame: ...
+
+    def nodes(self) -> Sequence[NodeUse]: ...
+
+    def outcomes(self, last: int) -> Sequence[FinishedJob]: ...
+
+    def explain(self, job: str) -> Explanation: ...
+
+
+class PaceControl(Protocol):
+    """Simulated time that can be paused and scaled; a live cluster has none."""
+
+    speed: Fraction
+    paused: bool
+    failure: Exception | None
+    """The error that stopped it."""
+
+    def behind(self) -> str | None:
+        """How far time is behind the requested speed, as text; None if it is not. Never waits for the cluster."""
+
+
+class Dialog(ModalScreen[None]):
+    """Scrolling text, until Esc, Enter or q. `ask` gets the available width and may take long."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,enter,q,question_mark", "dismiss", "close"),
+        Binding("down,j", "scroll(1)", show=False),
+        Binding("up,k", "scroll(-1)", show=False),
+    ]
+    DEFAULT_CSS = """
+    Dialog { align: center middle; background: transparent; }
+    Dialog VerticalScroll { width: 1fr; max-width: 110; height: auto; max-height: 100%; border: round ansi_bright_black;
+        padding: 0 1; margin: 1 2; background: ansi_default; scrollbar-size-vertical: 1;
+        scrollbar-color: ansi_bright_black; scrollbar-background: ansi_default; }
+    Dialog Static { width: 100%; }
+    """
+
+    def __init__(self, title: str, ask: Callable[[int], Awaitable[Text]]) -> None:
+        super().__init__()
+        self._heading = title
+        self._ask_text = ask
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll() as scroll:
+            scroll.border_title = Text(self._heading)
+            scroll.border_subtitle = Text("Esc closes")
+            yield Static(Text("Scheduling on copies of the cluster ...", style="dim"))
+
+    def on_mount(self) -> None:
+        self.query_one(VerticalScroll).focus()
+        self.call_after_refresh(self._start)
+
+    def _start(self) -> None:
+        self.run_worker(self._fill(), exclusive=True)
+
+    async def _fill(self) -> None:
+        body = self.query_one(Static)
+        body.update(await self._ask_text(body.size.width - 1))  # leave space for a scroll bar
+
+    def action_scroll(self, by: int) -> None:
+        self.query_one(VerticalScroll).scroll_relative(y=by, animate=False)
+
+
+def help_text(width: int) -> Text:
+    text = Text()
+    for keys, what in KEYS:
+        text.append(f"{keys:<16}", style="bold")
+        text.append(("\n" + " " * 16).join(wrapped(what, max(width - 16, 20))) + "\n")
+    for words in WORDS:
+        text.append("\n" + "\n".join(wrapped(words, max(width, 20))) + "\n", style="dim")
+    return text
 
 
 class Look(NamedTuple):
-    """All that was read of the cluster for one frame."""
+    """Everything that was read for one frame."""
 
     frame: Frame
     nodes: Sequence[NodeUse]
@@ -68,7 +166,7 @@ class ClusterScreen(App[None]):
     def __init__(self, cluster: WatchedCluster, name: str, address: str = "", pace: PaceControl | None = None) -> None:
         super().__init__(driver_class=TerminalDriver, ansi_color=True)
         self.failure: Exception | None = None
-        """What ended the screen, if it was not the user."""
+        """The error that ended the screen, if any."""
         self._cluster = cluster
         self._heading_name = name
         self._address = address
@@ -80,7 +178,7 @@ class ClusterScreen(App[None]):
 
     def stop(self) -> None:
         """Close the screen; from a signal handler."""
-        if self._event_loop is None:  # it is not shown yet
+        if self._event_loop is None:  # not shown yet
             raise KeyboardInterrupt
         if isinstance(self._driver, TerminalDriver):
             self._driver.output.abandon()
@@ -91,7 +189,7 @@ class ClusterScreen(App[None]):
         yield Static(id="views")
         yield Static(id="columns")
         yield Listing()
-        yield Input(id="filter", placeholder="text that rows contain", compact=True, select_on_focus=False)
+        yield Input(id="filter", placeholder="text to search for in rows", compact=True, select_on_focus=False)
         yield Static(id="keys")
 
     def on_mount(self) -> None:
@@ -103,11 +201,11 @@ class ClusterScreen(App[None]):
         self.run_worker(self._watch(), exit_on_error=False)
 
     def _handle_exception(self, error: Exception) -> None:
-        """Textual would print a page of locals; an error in the screen is printed as in any other command."""
+        """Report an error as any other command does; Textual would print a page of local variables."""
         self.failure = self.failure or error
         super().exit(return_code=1)
 
-    # -- what is shown -------------------------------------------------------------------------------------
+    # -- drawing ------------------------------------------------------------------------------------------
 
     async def _watch(self) -> None:
         while True:
@@ -120,7 +218,7 @@ class ClusterScreen(App[None]):
                     raise self._pace.failure
                 self._last_look = await asyncio.to_thread(self._read)
                 self._draw()
-            except Exception as error:  # shown after the terminal is as it was
+            except Exception as error:  # reported once the terminal is restored
                 self.failure = error
                 self.exit()
                 return
@@ -129,7 +227,7 @@ class ClusterScreen(App[None]):
 
     def _read(self) -> Look:
         nodes = self._cluster.nodes() if self._listed == "Nodes" else ()
-        finished = self._cluster.outcomes(MOST_FINISHED) if self._listed == "Jobs" else ()
+        finished = self._cluster.outcomes(MAX_FINISHED) if self._listed == "Jobs" else ()
         return Look(self._cluster.frame(), nodes, finished)
 
     def _draw(self, *, keep: bool = True) -> None:
@@ -155,7 +253,7 @@ class ClusterScreen(App[None]):
         self.query_one("#heading", Static).update(Text("\n").join(head))
 
     def _is_there(self) -> bool:
-        """Whether all parts are on the screen: not before it is made, nor while it is taken down."""
+        """Whether all parts are on the screen; not while it is being made or taken down."""
         try:
             return {widget.id for widget in self.query(Static)} >= PARTS and bool(self.query(Listing))
         except ScreenStackError:
@@ -191,13 +289,13 @@ class ClusterScreen(App[None]):
 
     def _keys(self, width: int) -> Text:
         if self._word:
-            text = Text(f" only rows with {clean(self._word)!r}  ", style="yellow", no_wrap=True)
-            text.append("Esc shows all", style="bold")
+            text = Text(f" filter: {clean(self._word)!r}  ", style="yellow", no_wrap=True)
+            text.append("Esc clears it", style="bold")
             text.truncate(width, overflow="ellipsis")
             return text
         keys = [("Enter", "explain"), ("/", "filter")]
         if self._pace is not None:
-            keys += [("space", "go on" if self._pace.paused else "pause"), ("+ -", "speed")]
+            keys += [("space", "resume" if self._pace.paused else "pause"), ("+ -", "speed")]
         keys += [("Tab", "view"), ("?", "help"), ("q", "stop")]
         line = Text(" ", no_wrap=True, overflow="crop")
         for key, what in keys:
@@ -234,7 +332,7 @@ class ClusterScreen(App[None]):
         self.action_view(VIEWS[(VIEWS.index(self._listed) + by) % len(VIEWS)])
 
     def action_page(self) -> None:
-        """Open the page in a browser, if this machine has one."""
+        """Open the page in a browser, if there is one."""
         if self._address:
             import webbrowser
 
@@ -248,7 +346,7 @@ class ClusterScreen(App[None]):
     def action_faster(self, by: int) -> None:
         if self._pace is not None:
             wanted = self._pace.speed * 2 if by > 0 else self._pace.speed / 2
-            self._pace.speed = min(max(wanted, LEAST_SPEED), MOST_SPEED)
+            self._pace.speed = min(max(wanted, MIN_SPEED), MAX_SPEED)
             self._draw()
 
     def action_filter(self) -> None:
@@ -277,7 +375,7 @@ class ClusterScreen(App[None]):
         self._draw()
 
     def _refresh(self) -> None:
-        """What another list shows is read at once, so that its first frame is whole."""
+        """Read the data of the new list at once, so that its first frame is complete."""
 
         async def refresh() -> None:
             self._last_look = await asyncio.to_thread(self._read)
@@ -310,3 +408,16 @@ class ClusterScreen(App[None]):
 async def _details(row: ScreenRow, width: int) -> Text:
     lines = [line for part in row.details or (*row.cells, row.text) for line in wrapped(clean(part), width)]
     return Text("\n".join(lines))
+
+
+def terminal_restorer() -> Callable[[], None]:
+    """Saves the mode of the terminal; the returned function restores it without ever blocking."""
+    terminal = sys.stdin.fileno()
+    mode = termios.tcgetattr(terminal)
+
+    def restore() -> None:
+        termios.tcsetattr(terminal, termios.TCSANOW, mode)
+        if select.select([], [terminal], [], 0)[1]:  # output may be stopped with Ctrl-S
+            os.write(terminal, LEAVE)
+
+    return restore

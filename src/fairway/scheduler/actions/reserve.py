@@ -180,11 +180,13 @@ class _Walk:
         if self._placed_first.place(job, self._session.statement):
             return True
         if self._guard is not None and job.priority < self._guard:
-            self._session.outcomes.notes[job.job] = "reserves nothing while jobs of higher priority are being placed"
+            self._session.outcomes.notes[job.job] = (
+                "no node is reserved for it while jobs of higher priority are being placed"
+            )
             self._session.decisions.rechecks.append(self._session.now + 1)  # the next round is its own
             return False
         if why := self._session.policy.no_reservations:
-            self._session.outcomes.notes[job.job] = f"nothing is reserved: {why}"
+            self._session.outcomes.notes[job.job] = f"no node is reserved for it: {why}"
             return False
         return self._places.reserve(job)
 

@@ -166,7 +166,7 @@ class LineUp:
             self._jobs = Order(self._keys, together)
 
 
-REASON = "it has outlived its expected run time, and a planned start needs its resources"
+REASON = "it has exceeded its expected run time, and a planned start needs its resources"
 
 
 def evict_overdue(session: Session, runtimes: Runtimes, timeline: Timeline) -> None:

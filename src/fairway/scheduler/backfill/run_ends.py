@@ -409,12 +409,12 @@ def backfill_warnings(policy: Policy) -> Iterator[str]:
             "fairway.dev/expected-runtime, jobs start wherever they fit"
         )
     if arguments.estimate == "clairvoyant" or isinstance(arguments.estimate, ScaledEstimate):
-        yield "backfill: the estimates clairvoyant and scale are for simulations; a real cluster knows no true run time"
+        yield "backfill: the estimates clairvoyant and scale are for simulations; a real cluster has no true run times"
     if arguments.keep_head and mode != "easy":
         yield f"backfill: keepHead has no effect with mode {mode}"
     given = None if allocate is None else allocate.arguments
     if isinstance(given, AllocateArguments) and given.blocked == "wait" and arguments.needs_run_times:
-        yield f"backfill {mode}: with `blocked: wait` of allocate nothing passes a job that cannot start"
+        yield f"backfill {mode}: with `blocked: wait` of allocate no job overtakes one that cannot start"
 
 
 def without_run_times(session: Session) -> str:

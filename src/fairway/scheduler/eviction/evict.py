@@ -214,9 +214,9 @@ class _Evictor:
             return
         numbers = np.array([unit.number for unit in used])
         jobs = len({unit.job for unit in used})
-        what = "a job that it may take from was" if jobs == 1 else f"{jobs} jobs that it may take from were"
+        what = "a possible victim was" if jobs == 1 else f"{jobs} possible victims were"
         until = format_rfc3339(self._protections.ends(np.isin(np.arange(len(protected)), numbers)))
-        note = f"{what} stopped before and {'is' if jobs == 1 else 'are'} protected until {until}"
+        note = f"{what} evicted before and {'is' if jobs == 1 else 'are'} protected until {until}"
         self._session.outcomes.notes[claim.job.job] = note
 
     def _spare_cooling(self, eligible: BoolColumn, index: VictimIndex) -> None:

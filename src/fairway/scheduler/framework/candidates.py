@@ -54,7 +54,7 @@ def admission(session: Session, job: JobRun) -> Verdict:
 def _topology_verdict(session: Session, job: JobRun, request: TopologyRequest) -> Verdict:
     """A job that asks for what cannot be given waits: placed anywhere, it would run without what it needs."""
     if request.not_honoured:
-        why = f"{request.not_honoured} is not supported yet; the job waits rather than be placed without it"
+        why = f"{request.not_honoured} is not supported yet; the job stays pending rather than being placed without it"
         return Verdict(False, Reason.TOPOLOGY_NOT_SUPPORTED, detail=why)
     if request.whole:
         pods = job.job.ready + sum(run.size for run in job.template.runs)
@@ -133,20 +133,22 @@ def queue_verdict(session: Session, name: str) -> Verdict:
 def _queue_verdict(queues: QueueTree, name: str) -> Verdict:
     queue = queues[name]
     if name == ROOT_QUEUE:
-        return Verdict(False, Reason.QUEUE_NOT_LEAF, detail="queue root is above all others; jobs run in leaves only")
+        return Verdict(
+            False, Reason.QUEUE_NOT_LEAF, detail="queue root is the root of all queues; jobs can only be in leaf queues"
+        )
     if not queue.exists:
         return Verdict(False, Reason.QUEUE_NOT_FOUND, detail=f"queue {name} does not exist")
     if queues.in_circle(name):
         names = [above.name for above in queues.ancestors(name)]
         parent = queues[names[-1]].parent
         if parent not in names:
-            deep = f"queue {name} is below more queues than the {MAX_QUEUE_DEPTH} levels that a tree may have"
+            deep = f"queue {name} is nested deeper than {MAX_QUEUE_DEPTH} levels"
             return Verdict(False, Reason.QUEUE_NOT_FOUND, detail=deep)
         circle = " -> ".join([*names, parent])
-        return Verdict(False, Reason.QUEUE_NOT_FOUND, detail=f"the parents of queue {name} go in a circle: {circle}")
+        return Verdict(False, Reason.QUEUE_NOT_FOUND, detail=f"the parents of queue {name} form a cycle: {circle}")
     orphan = queues.orphan_of(name)
     if orphan:
-        return Verdict(False, Reason.QUEUE_NOT_FOUND, detail=f"queue {orphan}, above {name}, does not exist")
+        return Verdict(False, Reason.QUEUE_NOT_FOUND, detail=f"queue {orphan}, an ancestor of {name}, does not exist")
     for above in queues.ancestors(name):
         if not above.open:
             return Verdict(False, Reason.QUEUE_CLOSED, detail=f"queue {above.name} is closed")
@@ -155,7 +157,7 @@ def _queue_verdict(queues: QueueTree, name: str) -> Verdict:
         return Verdict(
             False,
             Reason.QUEUE_NOT_LEAF,
-            detail=f"queue {name} has children ({children}); jobs run in leaves only",
+            detail=f"queue {name} has children ({children}); jobs can only be in leaf queues",
         )
     return YES
 
@@ -183,7 +185,7 @@ def gated_verdict(session: Session, job: JobRun) -> Verdict:
 
 
 _EVICTED = Verdict(
-    False, Reason.GANG_NOT_READY, detail="pods of it are evicted in this cycle; the next cycle considers it again"
+    False, Reason.GANG_NOT_READY, detail="some of its pods are evicted in this cycle; the next cycle considers it again"
 )
 
 

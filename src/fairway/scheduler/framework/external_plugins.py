@@ -74,12 +74,12 @@ class ReadOnly:
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
-            raise AttributeError(f"{name} is not for plugins")
+            raise AttributeError(f"{name} is not available to plugins")
         value = getattr(self.__target, name)
         if not callable(value) or isinstance(value, type):
             return shown(value)
         if name not in _TELLING:
-            raise AttributeError(f"{name}() of {type(self.__target).__name__} is not for plugins")
+            raise AttributeError(f"{name}() of {type(self.__target).__name__} is not available to plugins")
         return _telling(value)
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -296,7 +296,7 @@ def _score(answer: Any, arguments: Sequence[Any]) -> FloatColumn:
     if column.shape != (size,):
         raise TypeError(f"expected {size} numbers, got shape {column.shape}")
     if not (np.abs(column) <= GIANT_SCORE).all():
-        raise ValueError("a score is NaN, infinite or a giant")
+        raise ValueError("a score is NaN, infinite or too large")
     return column
 
 
@@ -316,7 +316,7 @@ def _limit(answer: Any, arguments: Sequence[Any]) -> IntColumn | None:
 
 def _count(answer: Any, _: Sequence[Any]) -> int:
     if not isinstance(answer, Integral) or answer < 0:
-        raise TypeError(f"expected how many, got {answer!r}")
+        raise TypeError(f"expected a count, got {answer!r}")
     return int(answer)
 
 
@@ -481,7 +481,7 @@ class Failures:
         """What went wrong, each once."""
         said = {plugin for plugin, _ in (*self.texts, *self._dropped)}
         unopened = [
-            f"plugin {plugin} could not be made or opened, and does nothing: {describe(error)}"
+            f"plugin {plugin} could not be created or opened, and is ignored: {describe(error)}"
             for plugin, error in self.broken.items()
             if plugin not in said
         ]
@@ -502,7 +502,7 @@ class Failures:
         if watch is None:
             return call()
         if watch.slow_cycles.get(key, 0) >= watch.strikes:
-            raise TooSlowError(f"it took {watch.said()}, {watch.strikes} times, and is switched off")
+            raise TooSlowError(f"it took {watch.said()}, {watch.strikes} times, and is disabled")
         begin = watch.clock()
         answer = call()
         spent = self._spent[key] = self._spent.get(key, 0) + watch.clock() - begin

@@ -45,7 +45,7 @@ class Unevictable:
         why = self.why(job, tasks, together=together)
         if not why:
             return None
-        detail = f"{why}, so it is placed within what queue {job.queue.name} deserves only, and never on what is lent"
+        detail = f"{why}, so it is placed only within what queue {job.queue.name} deserves, never on borrowed capacity"
         return Verdict(False, Reason.QUEUE_OVERUSED, detail=detail)
 
     def why(self, job: JobRun, tasks: Iterable[Task], *, together: bool) -> str:
@@ -57,7 +57,7 @@ class Unevictable:
             if task.shape.best_effort or is_system(task):
                 continue
             if marked:
-                return f"nothing of queue {marked} is ever evicted"
+                return f"pods of queue {marked} are never evicted"
             if of_job or not task.traits.preemptable:
                 return f"{'the job' if of_job else task.key} is marked as never to be evicted"
             for name, budget in self._state.budgets.items():

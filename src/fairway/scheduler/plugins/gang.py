@@ -65,10 +65,10 @@ class Gang(Opens, OrdersJobs, TellsJobKeys, TellsOrder, ValidatesJobs, ReadiesJo
 def _missing(job: JobRun) -> str:
     members = job.job.members()
     if members < job.minimum:
-        return f"has {members} of the {job.minimum} pods it needs at least"
+        return f"has {members} of its minimum of {job.minimum} pods"
     by_role = job.job.members_by_role()
     for role, least in job.job.role_minimums:
         have = by_role.get(role, 0)
         if have < least:
-            return f"has {have} of the {least} pods it needs at least in role {role!r}"
+            return f"has {have} of its minimum of {least} pods in role {role!r}"
     return "has too few pods"

@@ -106,11 +106,11 @@ def _too_large(session: Session, shape: Shape, nodes: BoolColumn) -> str:
     for name, row, amount in sorted((names[row], row, amount) for row, amount in shape.vector):
         most = int(whole[row].max(initial=0, where=nodes))
         if amount > most and row == PODS:
-            return "no node that it may use takes any pod"
+            return "no node that it may use accepts pods"
         if amount > most:
             where = "the largest node has" if _all(session, nodes) else "the largest node that it may use has"
             return f"a pod needs {_text(name, amount)} {name}; {where} {_text(name, most)}"
-    return "a pod needs more than any one node has, though no single resource is too little everywhere"
+    return "a pod needs more than any single node has, although each resource alone is available on some node"
 
 
 def _too_much(session: Session, runs: list[TaskRun], needed: int, nodes: BoolColumn) -> str:
@@ -189,7 +189,7 @@ NOT_EXPLAINED = Why(
     0,
     1,
     0,
-    "too many kinds of pods wait in its namespace to say why each of them does; a later cycle says it of this one",
+    "its namespace has too many kinds of pending pods to explain all in one cycle; a later cycle explains this one",
 )
 """Of a template whose reasons are yet to be worked out."""
 _KEPT = 16384

@@ -35,13 +35,12 @@ _NO_CLASS = EquivalenceClass(ClassKey("", "", 0, False, "", True), _NO_TEMPLATE)
 _ADMITTED_LATER = Verdict(
     False,
     Reason.NOT_ENQUEUED,
-    detail="its queue had too little left when the cycle began; the next cycle considers it again",
+    detail="its queue had too little left at the start of the cycle; the next cycle considers it again",
 )
 
-_FREE_BY_NOW = "a limit stopped it when it was its turn, and does so no more; the next cycle considers it again"
+_FREE_BY_NOW = "a limit blocked it at its turn and no longer does; the next cycle considers it again"
 _FITS_BY_NOW = (
-    "no node took its pods when it was its turn, and after what was placed since one does; "
-    "the next cycle considers it again"
+    "no node fit its pods at its turn, but one does after later placements; the next cycle considers it again"
 )
 
 
@@ -419,7 +418,7 @@ def _place_note(session: Session, run: JobRun) -> str:
     nodes = ", ".join(sorted({session.nodes.snapshot.names[reservation.row] for reservation in reservations}))
     if all(reservation.state is TaskState.PIPELINED for reservation in reservations):
         return f"it is nominated to {nodes} and starts when the pods evicted for it are gone"
-    note = f"it has places on {nodes} and waits for free capacity there"
+    note = f"it has reserved {nodes} and waits for free capacity there"
     planned_start = next(
         (reservation.planned_start for reservation in reservations if reservation.planned_start is not None), None
     )

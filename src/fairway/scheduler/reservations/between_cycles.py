@@ -109,7 +109,7 @@ def _like_missing(job: Job) -> Iterator[Task]:
         yield left[0]
 
 
-INCOMPLETE = "the job has no place for all that it needs any more"
+INCOMPLETE = "the job no longer has nodes for its minimum"
 
 Broken = list[tuple[TaskReservation, str]]
 """Reservations that may not stand any longer, and why."""
@@ -176,7 +176,7 @@ def _keep_limit(session: Session, jobs: list[JobRun]) -> None:
             return
         for reservation in session.reservations.of(job):
             if reservation.state is not TaskState.PIPELINED:
-                session.reservations.release(reservation, f"more than {most} nodes would carry reservations")
+                session.reservations.release(reservation, f"more than {most} nodes would be reserved")
 
 
 def _is_above_limit(session: Session) -> bool:

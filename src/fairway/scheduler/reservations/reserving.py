@@ -194,15 +194,13 @@ class Places:
         why = self._unevictable.why(job, tasks, together=True)
         if not why or self.within_deserved(job):
             return False
-        self._session.outcomes.notes[job.job] = f"nothing is reserved: {why}, and its queue would have to borrow"
+        self._session.outcomes.notes[job.job] = f"no node is reserved for it: {why}, and its queue would have to borrow"
         return True
 
     def _give_up(self, job: JobRun, stuck: Task | None) -> None:
         outcomes = self._session.outcomes
         if stuck is None:
-            outcomes.notes[job.job] = (
-                "no node is reserved for it: other queues are guaranteed what is left of the nodes"
-            )
+            outcomes.notes[job.job] = "no node is reserved for it: the remaining capacity is guaranteed to other queues"
             return
         outcomes.notes_to_make[job.job] = partial(self._note, stuck)
         self._hopeless.add(job.template)
@@ -340,16 +338,16 @@ class Places:
         if session.nodes.devices.uses_devices(shape) and large.any():
             rows = map(int, np.flatnonzero(large))
             if not any(session.nodes.device_fit.serves_when_empty(shape, row) for row in rows):
-                return f"no node is reserved for it: no node has devices that would serve {task.key}"
+                return f"no node is reserved for it: no node has devices for {task.key}"
         if not large.any():
             return f"no node is reserved for it: {task.key} is larger than every node"
         if not (predicates(self._session, task.shape, but=Reason.DEVICE_UNAVAILABLE) & large).any():
             return f"no node is reserved for it: {task.key} may not run on any node that is large enough"
         carrying = len(session.reservations.rows())
         if carrying >= self._max_reserved:
-            others = "1 node carries" if carrying == 1 else f"{carrying} nodes carry"
-            return f"no node is reserved for it: {others} reservations of other jobs, and no more may"
-        return f"no node is reserved for it: the {self._max_reserved} that may carry reservations do not suffice"
+            others = "1 node has" if carrying == 1 else f"{carrying} nodes have"
+            return f"no node is reserved for it: {others} reservations of other jobs, which is the limit"
+        return f"no node is reserved for it: at most {self._max_reserved} nodes may be reserved, which is not enough"
 
 
 class _Search:

@@ -155,7 +155,7 @@ def _check_same_nodes(nodes: Templates, findings: list[Finding]) -> None:
         key = template.name, len(str(template.count - 1)) if template.count > 1 else 0
         if key in seen:
             other = "".join(f"[{step}]" for step in seen[key] if isinstance(step, int))
-            text = f"nodes named {template.name} are there already (nodes{other}), expected another name"
+            text = f"nodes named {template.name} already exist (nodes{other}), expected another name"
             findings.append((path, text))
         seen.setdefault(key, path)
 
@@ -177,7 +177,7 @@ def _circles(queues: Sequence[QueueTemplate]) -> Iterator[tuple[int, str]]:
             seen.add(above)
             above = parents[above]
         if above == queue.name and queue.parent != queue.name:
-            yield index, "is below the queue itself, expected a queue that is not"
+            yield index, "is a descendant of the queue itself, expected another queue"
 
 
 def _settle(kind: str, thing: Node | Queue | ResourceQuota) -> list[Finding]:
@@ -215,11 +215,11 @@ def _when(job: JobTemplate) -> Iterator[str]:
     if job.minimum is not None and job.minimum > job.tasks:
         yield f"minimum: {job.minimum}, expected 1 to {job.tasks}"
     if job.every is not None and job.load is not None:
-        yield "every and load both say how often it comes, expected one of them"
+        yield "every and load are both set, expected one of them"
     if job.load is not None and not 0 < job.load <= 10:
         yield f"load: {job.load}, expected a part of the cluster such as 0.95"
     if job.count > 1 and job.every is None and job.load is None:
-        yield "count without every or load: it is not known when they come"
+        yield "count requires every or load"
 
 
 def _check_same_jobs(jobs: Sequence[JobTemplate], findings: list[Finding]) -> None:
@@ -335,10 +335,10 @@ def check_fleet(file: ScenarioFile, findings: list[Finding]) -> None:
         return
     path: Path = ("fleet", "clusters")
     if file.cluster != ClusterPart():
-        findings.append((("cluster",), "stands beside a fleet, expected one of them"))
+        findings.append((("cluster",), "cannot be combined with a fleet, expected one of them"))
     for name in ("failures", "changes"):
         if getattr(file, name):
-            text = "stands beside a fleet, expected it under the cluster that it happens to"
+            text = "cannot be combined with a fleet, expected it under the cluster concerned"
             findings.append(((name,), text))
     if not 1 <= len(fleet.clusters) <= MAX_CLUSTERS:
         findings.append((path, f"{len(fleet.clusters)} clusters, expected 1 to {MAX_CLUSTERS}"))
@@ -373,7 +373,7 @@ def _placements(templates: Sequence[PlacementTemplate]) -> Iterator[Finding]:
 
 def _spec_problems(template: PlacementTemplate) -> Iterator[Finding]:
     for name in _CHOSEN_HERE.keys() & template.spec.keys():
-        yield ("spec", name), f"cannot be said here: {_CHOSEN_HERE[name]}"
+        yield ("spec", name), f"cannot be set here: {_CHOSEN_HERE[name]}"
     for place, meant in unknown_fields({"spec": template.spec}, "Placement", Placement):
         yield place, f"is an unknown field{f', did you mean {meant!r}?' if meant else ''}"
     spec, findings = fit(template.spec, PlacementSpec)

@@ -15,8 +15,7 @@ from fairway.api import kinds
 from fairway.api.manifests import parse_object
 from fairway.app.explain import explain
 from fairway.app.records import written
-from fairway.app.sandbox.engine import Sandbox
-from fairway.app.sandbox.kind_names import UnknownKindError, kind_named
+from fairway.app.sandbox import Sandbox, UnknownKindError, kind_named
 from fairway.app.view.frame import Frame
 from fairway.app.view.frame import job_rows as rows_of_jobs
 from fairway.app.view.job_order import job_order

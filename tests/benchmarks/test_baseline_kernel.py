@@ -12,9 +12,9 @@ from benchmarks.workload import Size, Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks import limit
+from benchmarks import baseline
 from fairway.api.pods import Pod
-from fairway.cli.errors import run
+from fairway.cli.main import run
 from support.cli import Result
 from support.effort import examples
 
@@ -39,13 +39,13 @@ def test_the_limit_kernel_places_as_plain_best_fit_does(nodes, pods):
     idle = np.array(nodes, dtype=np.int64).T.copy()
     requests = np.array(pods, dtype=np.int64).reshape(-1, 3)
     plain = [list(column) for column in zip(*nodes, strict=True)]
-    assert limit.place(idle, requests) == limit.place_plainly(plain, [list(pod) for pod in pods])
+    assert baseline.place(idle, requests) == baseline.place_plainly(plain, [list(pod) for pod in pods])
     assert idle.tolist() == plain
 
 
 def test_best_fit_takes_the_fullest_node_that_fits():
     idle = np.array([[4, 2, 3], [4, 2, 3]], dtype=np.int64)
-    assert limit.place(idle, np.array([[2, 2], [2, 2], [5, 0], [4, 4]])) == [1, 2, -1, 0]
+    assert baseline.place(idle, np.array([[2, 2], [2, 2], [5, 0], [4, 4]])) == [1, 2, -1, 0]
 
 
 def test_the_backlog_is_the_same_for_both_sides():

@@ -1,7 +1,7 @@
-"""`/healthz`, `/readyz`, `/metrics` and guarded pages, on the event loop that sockets live on.
+"""`/healthz`, `/readyz`, `/metrics` and guarded pages, served on the program's own event loop.
 
-Requests of probes and of Prometheus are all there is, so that a connection has one request, and a server of HTTP for
-everything is not imported for them.
+The only clients are probes, Prometheus and `kubectl port-forward`, so a connection carries one request. That is simple
+enough to do here, and saves every program the import and the memory of a general HTTP server.
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ from urllib.parse import parse_qsl, urlsplit
 from fairway.errors import InputError
 
 Answer = Callable[[], tuple[bool, str]]
-"""Whether all is well, and what to say."""
+"""Whether all is well, and the text of the response."""
 Page = Callable[[Mapping[str, str]], Awaitable[bytes]]
-"""JSON, for the query of a request; InputError for one that is wrong."""
+"""Returns JSON for the query of a request; InputError if the query is invalid."""
 Guard = Callable[[str, str, str | None], str]
-"""Why a request may not have a page, by its peer, host and origin; "" if it may."""
+"""Why a request may not see a page, from its peer, host and origin; "" if it may."""
 
-MOST_HEAD = 16 << 10
-"""Bytes of a request; bodies are not read."""
+MAX_HEAD = 16 << 10
+"""Maximum bytes of a request; bodies are not read."""
 HEAD_LIMIT = 10.0
 """Seconds for a request to arrive."""
 TIME_LIMIT = 60.0
-"""Seconds for a request and its answer."""
-MOST_CONNECTIONS = 500
-FAREWELL = 1.0
-"""Seconds that answers under way have to end when the server is closed."""
+"""Seconds for a request and its response."""
+MAX_CONNECTIONS = 500
+CLOSE_TIMEOUT = 1.0
+"""Seconds for responses in progress when the server closes."""
 
 _TEXT, _JSON = "text/plain; charset=utf-8", "application/json"
 _METRICS = "text/plain; version=0.0.4; charset=utf-8"
 
 
-class _Asked(NamedTuple):
+class _Request(NamedTuple):
     method: str
     path: str
     query: Mapping[str, str]
     headers: Mapping[str, str]
-    """By name in small letters."""
+    """By lower-case name."""
 
 
 class _Reply(NamedTuple):
@@ -52,7 +52,7 @@ class _Reply(NamedTuple):
 
 
 class HealthServer:
-    """Serves what it is told to, until it is closed."""
+    """Serves until it is closed."""
 
     def __init__(self, healthy: Answer, ready: Answer, metrics: Callable[[], bytes]) -> None:
         self._answers = {"/healthz": healthy, "/livez": healthy, "/readyz": ready}
@@ -61,20 +61,20 @@ class HealthServer:
         self._server: asyncio.Server | None = None
         self._open: set[asyncio.Task[None]] = set()
         self.port = 0
-        """Where it listens."""
+        """The port it listens on."""
 
     def add(self, path: str, page: Page, guard: Guard) -> None:
-        """Before it starts: a page that not every client may see."""
+        """Add a page that not every client may see; before `start`."""
         self._pages[path] = (page, guard)
 
     async def start(self, address: str) -> None:
-        """`host:port`; no host means all of them. InputError where that is no address, or is taken."""
+        """Listen on `host:port`; without a host, on all interfaces. InputError if the address is invalid or in use."""
         host, _, port = address.rpartition(":")
         if not port.isascii() or not port.isdecimal() or int(port) > 65535:
             raise InputError(f"httpAddress is {address!r}, expected host:port")
         try:
             self._server = await asyncio.start_server(
-                self._connected, host.strip("[]") or None, int(port), limit=MOST_HEAD
+                self._connected, host.strip("[]") or None, int(port), limit=MAX_HEAD
             )
         except OSError as error:
             raise InputError(f"httpAddress {address}: {error.strerror or error}") from None
@@ -85,7 +85,7 @@ class HealthServer:
             return
         self._server.close()
         if self._open:
-            await asyncio.wait(self._open, timeout=FAREWELL)
+            await asyncio.wait(self._open, timeout=CLOSE_TIMEOUT)
         for task in self._open:
             task.cancel()
 
@@ -96,7 +96,7 @@ class HealthServer:
         assert task is not None
         self._open.add(task)
         try:
-            if len(self._open) <= MOST_CONNECTIONS:
+            if len(self._open) <= MAX_CONNECTIONS:
                 async with asyncio.timeout(TIME_LIMIT):
                     await self._serve(reader, writer)
         except (OSError, TimeoutError):
@@ -113,36 +113,36 @@ class HealthServer:
             return
         except asyncio.LimitOverrunError:
             head = b""
-        asked = _read(head)
+        request = _read(head)
         peer = writer.get_extra_info("peername")
-        reply = _plain(400) if asked is None else await self._reply(asked, peer[0] if peer else "")
-        body = b"" if asked is not None and asked.method == "HEAD" else reply.body
+        reply = _plain(400) if request is None else await self._reply(request, peer[0] if peer else "")
+        body = b"" if request is not None and request.method == "HEAD" else reply.body
         writer.write(_head(reply) + body)
         await writer.drain()
 
-    async def _reply(self, asked: _Asked, peer: str) -> _Reply:
-        known = asked.path in self._answers or asked.path in self._pages or asked.path == "/metrics"
-        if not known or asked.method not in ("GET", "HEAD"):
+    async def _reply(self, request: _Request, peer: str) -> _Reply:
+        known = request.path in self._answers or request.path in self._pages or request.path == "/metrics"
+        if not known or request.method not in ("GET", "HEAD"):
             return _plain(405 if known else 404)
-        answer = self._answers.get(asked.path)
+        answer = self._answers.get(request.path)
         if answer is not None:
             well, text = answer()
             return _Reply(200 if well else 503, f"{text}\n".encode())
-        if asked.path in self._pages:
-            return await self._page(*self._pages[asked.path], asked, peer)
+        if request.path in self._pages:
+            return await self._page(*self._pages[request.path], request, peer)
         return _Reply(200, self._metrics(), _METRICS)
 
     @staticmethod
-    async def _page(page: Page, guard: Guard, asked: _Asked, peer: str) -> _Reply:
-        why = guard(peer, asked.headers.get("host", ""), asked.headers.get("origin"))
+    async def _page(page: Page, guard: Guard, request: _Request, peer: str) -> _Reply:
+        why = guard(peer, request.headers.get("host", ""), request.headers.get("origin"))
         if why:
             return _error(403, why)
         try:
-            return _Reply(200, await page(asked.query), _JSON)
+            return _Reply(200, await page(request.query), _JSON)
         except InputError as error:
             return _error(400, str(error))
         except TimeoutError:
-            return _error(503, "the deciding thread is busy; try again")
+            return _error(503, "the deciding thread is busy; try again later")
 
 
 def _plain(status: int) -> _Reply:
@@ -163,8 +163,8 @@ def _head(reply: _Reply) -> bytes:
     return "\r\n".join((*lines, "", "")).encode()
 
 
-def _read(head: bytes) -> _Asked | None:
-    """None for what is no request that a browser, a probe or Prometheus would send."""
+def _read(head: bytes) -> _Request | None:
+    """The request; None if no browser, probe or Prometheus would send it."""
     first, *lines = head.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
     words = first.split(" ")
     if len(words) != 3 or not words[1].startswith("/") or words[2] not in ("HTTP/1.1", "HTTP/1.0"):
@@ -176,7 +176,7 @@ def _read(head: bytes) -> _Asked | None:
         if not colon or name != name.strip() or (name == "host" and name in headers):
             return None
         headers[name] = value.strip()
-    with suppress(ValueError):  # of `urlsplit` for brackets that make no address
+    with suppress(ValueError):  # from `urlsplit`, for brackets that enclose no address
         target = urlsplit(words[1])
-        return _Asked(words[0], target.path, dict(parse_qsl(target.query)), headers)
+        return _Request(words[0], target.path, dict(parse_qsl(target.query)), headers)
     return None

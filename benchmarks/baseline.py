@@ -1,9 +1,9 @@
-"""The limit kernel: a bare best-fit loop over (resource, node) int64 columns. No plugins, fairness, gangs or reasons.
+"""The baseline kernel: a bare best-fit loop over (resource, node) int64 columns, without plugins, gangs or reasons.
 
-What a whole `decide` costs per pod is stated as a ratio to this loop, run in the same process. It looks at every node
-for every pod and remembers nothing but what is free; within that it is as lean as numpy allows: nothing is allocated,
-resources that a pod does not ask for are not compared, and the request itself, the same on every node, is left
-out of the score. `place_plainly` is the twin that it is checked against.
+The cost of a whole `decide` per pod is stated as a ratio to this loop, run in the same process. The loop looks at every
+node for every pod and keeps nothing but free capacity. Within that it is as lean as numpy allows: it allocates nothing,
+skips resources that a pod does not request, and leaves the request itself, which is the same on every node, out of the
+score. `place_plainly` is the obvious version that it is tested against.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ GIANT = 1 << 60
 
 
 def place(idle: NDArray[np.int64], requests: NDArray[np.int64]) -> list[int]:
-    """Each request in turn to the node that fits with the least room, summed over resources as parts of the largest
-    node; the first of equals, -1 where none fits. Takes what it places off `idle`.
+    """Place each request in turn on the node that fits with the least free capacity, summed over resources as
+    fractions of the largest node; the first of equals, -1 if none fits. Subtracts placements from `idle`.
     """
     rows = list(idle)
     scales = [(1 << 40) // max(1, int(row.max(initial=1))) for row in rows]
@@ -46,7 +46,7 @@ def place(idle: NDArray[np.int64], requests: NDArray[np.int64]) -> list[int]:
 
 
 def place_plainly(idle: list[list[int]], requests: list[list[int]]) -> list[int]:
-    """The same, one node at a time: the room that is *left* decides, as best-fit is usually put."""
+    """The same, one node at a time: the capacity that is *left* decides, as best-fit is usually defined."""
     scales = [(1 << 40) // max(1, *column) for column in idle]
     chosen = []
     for request in requests:
