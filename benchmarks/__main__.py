@@ -33,6 +33,7 @@ OTHERS = {
     "reports": "500",
     "live_cycles": "",
     "external": "500",
+    "derived": "",
 }
 """The other benchmarks, with the smaller size of each for `--quick`."""
 

@@ -19,8 +19,8 @@ from fairway.api.pods import Pod
 from fairway.devices.select.cel_selectors import ENVIRONMENT
 from fairway.scheduler.decide import decide, decide_and_explain
 from fairway.scheduler.plan import Plan
-from fairway.state.budgets import SCHEDULING_BUDGET
 from fairway.state.cluster import ClusterState, Deleted, Upserted
+from fairway.state.namespaces import SCHEDULING_BUDGET
 
 NODES, WITH_DEVICES, RUNNING = 400, 40, 2_000
 ACTIONS = "enqueue, reserve, allocate, reclaim, backfill"

@@ -20,7 +20,7 @@ FULL = "64"
 """What fills a node."""
 
 
-def _policy(actions: str) -> Policy:
+def policy_of_actions(actions: str) -> Policy:
     text = f"""
 actions: [{actions}]
 tiers:
@@ -41,31 +41,31 @@ def easy() -> None:
         nodes = running // 2
         pods = (pod(f"run-{index}", "32", on=f"node-{index % nodes:05}", notes=RUN_TIME) for index in range(running))
         head = pod("head", FULL, notes=RUN_TIME)
-        policy = _policy("enqueue, allocate, {name: backfill, arguments: {mode: easy}}")
+        policy = policy_of_actions("enqueue, allocate, {name: backfill, arguments: {mode: easy}}")
         return Scene([*_nodes(nodes), *pods, head], pod("new", "48", notes=RUN_TIME), policy)
 
     growth("easy backfill, pods that run", scene, [1_250, 2_500, 5_000, 10_000, 20_000], step=STEP)
 
 
+def reserved_scene(nodes: int, count: int) -> Scene:
+    """One new pod with so many reservations on a full cluster."""
+    pods = (pod(f"run-{index}", "60", on=f"node-{index:05}") for index in range(nodes))
+    starving = (pod(f"starving-{index}", FULL, uid=f"uid-{index}") for index in range(count))
+    actions = "enqueue, {name: reserve, arguments: {starvingJobTimeThreshold: 60}}, allocate, backfill"
+    scene = Scene([*_nodes(nodes), *pods, *starving], policy=policy_of_actions(actions))
+    reserved = reservation_objects(decide_and_explain(scene.state, scene.policy, NOW).reservations)
+    assert len(reserved) == count
+    scene.state.upsert(reserved.values())
+    scene.state.refresh()
+    assert len(scene.state.waiting.with_reservations) == count  # they stand, and are not made again in each cycle
+    scene.event = pod("new")
+    scene.cycle()
+    return scene
+
+
 def reservations() -> None:
     """One new pod with n reservations on a full cluster of 1,000 nodes."""
-    nodes = 1_000
-
-    def scene(count: int) -> Scene:
-        pods = (pod(f"run-{index}", "60", on=f"node-{index:05}") for index in range(nodes))
-        starving = (pod(f"starving-{index}", FULL, uid=f"uid-{index}") for index in range(count))
-        actions = "enqueue, {name: reserve, arguments: {starvingJobTimeThreshold: 60}}, allocate, backfill"
-        found = Scene([*_nodes(nodes), *pods, *starving], policy=_policy(actions))
-        reserved = reservation_objects(decide_and_explain(found.state, found.policy, NOW).reservations)
-        assert len(reserved) == count
-        found.state.upsert(reserved.values())
-        found.state.refresh()
-        assert len(found.state.waiting.with_reservations) == count  # they stand, and are not made again in each cycle
-        found.event = pod("new")
-        found.cycle()
-        return found
-
-    growth("standing reservations", scene, [25, 50, 100, 200], step=STEP)
+    growth("standing reservations", lambda count: reserved_scene(1_000, count), [25, 50, 100, 200], step=STEP)
 
 
 def ports() -> None:

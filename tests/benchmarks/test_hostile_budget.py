@@ -16,8 +16,8 @@ from fairway.api.kinds import ApiObject
 from fairway.devices.select.cel_selectors import SelectorAnswers
 from fairway.scheduler.decide import decide, decide_and_explain
 from fairway.scheduler.plan import ExplainedPlan
-from fairway.state.budgets import NamespaceBudgets
 from fairway.state.cluster import ClusterState, Deleted, Upserted
+from fairway.state.namespaces import NamespaceBudgets
 from fairway.state.pod_terms import MAX_WIDE_TERMS
 from support import objects as make
 from support.devices import device_node, published, resource_slice

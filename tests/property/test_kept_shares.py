@@ -12,8 +12,7 @@ from fairway.api.scheduling import Queue, QueueGuarantee, QueueSpec
 from fairway.resources.columns import Axis
 from fairway.scheduler.framework.accounts import OpenAccounts
 from fairway.scheduler.plugins.share_tree import Division, KeptShares
-from fairway.state.queue_totals import QueueTotals
-from fairway.state.queues import QueueInfo, QueueTree
+from fairway.state.queues import QueueInfo, QueueTotals, QueueTree
 from oracles.shares import Share, divide
 from support.effort import examples
 

@@ -8,8 +8,8 @@ from fairway.api.kinds import ApiObject
 from fairway.scheduler.decide import decide_and_explain
 from fairway.scheduler.plan import ExplainedPlan
 from fairway.scheduler.reservations.objects import reservation_objects
-from fairway.state.budgets import SCHEDULING_BUDGET
 from fairway.state.cluster import ClusterState, Deleted
+from fairway.state.namespaces import SCHEDULING_BUDGET
 from support import objects as make
 from support.claims import allocated, claim, claiming, device_class, exactly, gpu
 from support.clusters import clusters, policies

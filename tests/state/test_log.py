@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairway.state import log as module
-from fairway.state.log import Log, RowLog
+from fairway.state import derived as module
+from fairway.state.derived import Log, RowLog
 
 KEPT = 4
 

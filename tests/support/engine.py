@@ -11,7 +11,7 @@ from fairway.api.policy import Policy, parse_policy
 from fairway.drive.change import bound as bound_pod
 from fairway.scheduler.decide import decide_and_explain
 from fairway.scheduler.framework.plugin_set import Registry
-from fairway.scheduler.paranoid import check
+from fairway.scheduler.paranoid import check, check_plan
 from fairway.scheduler.plan import ExplainedPlan, Pending, Plan
 from fairway.scheduler.plugins.installed import default_registry
 from fairway.state.cluster import ClusterState, Upserted
@@ -67,6 +67,8 @@ def decided(state: ClusterState, with_policy: Policy | None = None, registry: Re
     """One cycle; after it everything kept must be true. What events broke before it is still broken then."""
     chosen = with_policy or policy(registry=registry)
     plan = decide_and_explain(state, chosen, NOW, registry=registry)
+    if registry is None:
+        check_plan(plan, state, chosen, NOW)
     check(state, chosen, NOW, registry=registry)
     return plan
 

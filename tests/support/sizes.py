@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from fairway.state.log import Log, RowLog
+from fairway.state.derived import Log, RowLog
 
 _PLAIN = (
     str,

@@ -15,7 +15,7 @@ from fairway.api.policy import Policy
 from fairway.api.scheduling import PodGroup
 from fairway.clock import SECOND, to_datetime
 from fairway.scheduler.decide import decide, decide_and_explain
-from fairway.scheduler.paranoid import check
+from fairway.scheduler.paranoid import check, check_plan
 from fairway.scheduler.plan import Plan
 from fairway.scheduler.reservations.objects import reservation_objects
 from fairway.state.cluster import Deleted, Upserted
@@ -72,6 +72,7 @@ class World:
         self._unchecked += acts
         if acts and self._unchecked >= CHECK_EVERY:
             self._unchecked = 0
+            check_plan(plan, self.state, self.policy, now)
             check(self.state, self.policy, now)
         self._standing, self._recheck_at = standing, plan.recheck_at
         self.carry_out(plan)

@@ -24,7 +24,9 @@ Examples:
     metavar="FILE",
     help="Print only the effect of submitting the objects in this file, on them and on others. Repeatable.",
 )
-@click.option("--paranoid", is_flag=True, help="Verify all totals and cross-references before and after the cycle.")
+@click.option(
+    "--paranoid", is_flag=True, help="Verify all totals, and decide the cycle a second time with nothing cached."
+)
 @output_option
 def command(given: GivenCluster, only: tuple[str, ...], paranoid: bool, output: str) -> None:
     """Run one scheduling cycle on manifests and print the plan: bindings, evictions, and why the rest is pending."""
@@ -40,11 +42,12 @@ def command(given: GivenCluster, only: tuple[str, ...], paranoid: bool, output: 
         return
     state = inputs.read_state(given.files, names)
     if paranoid:
-        from fairway.scheduler.paranoid import check
+        from fairway.scheduler.paranoid import check, check_plan
 
         check(state, policy, moment)
     plan = decide_and_explain(state, policy, moment)
     if paranoid:
+        check_plan(plan, state, policy, moment)
         check(state, policy, moment)
     if output == "table":
         from fairway.cli.plan_table import print_plan

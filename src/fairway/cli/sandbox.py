@@ -65,7 +65,11 @@ Examples:
     help="Port for the other commands and the page; 0 picks a free one.",
 )
 @click.option("--allow-actions", is_flag=True, help="Allow the page to cancel, hold and reprioritise jobs.")
-@click.option("--paranoid", is_flag=True, help="Verify all totals and cached columns after each cycle (slow).")
+@click.option(
+    "--paranoid",
+    is_flag=True,
+    help="Verify all totals, and decide each cycle a second time with nothing cached (slow).",
+)
 def command(
     files: tuple[str, ...],
     speed: float,

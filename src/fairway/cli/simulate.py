@@ -46,7 +46,11 @@ Examples:
 )
 @click.option("--assert", "check", is_flag=True, help="Exit with status 1 if an assertion of the scenario fails.")
 @click.option("--strict", is_flag=True, help="Reject a trace that has an invalid row.")
-@click.option("--paranoid", is_flag=True, help="Verify all totals and cached columns after each cycle (slow).")
+@click.option(
+    "--paranoid",
+    is_flag=True,
+    help="Verify all totals, and decide each cycle a second time with nothing cached (slow).",
+)
 @output_option
 @click.option("--record", metavar="DIR", help="Directory to record every cycle in, for `fairway replay`.")
 def command(

@@ -21,7 +21,7 @@ from fairway.drive.loop import DriverLoop, Timer, World
 from fairway.drive.planned_changes import changes_of
 from fairway.scheduler.decide import OpenCycle, decide
 from fairway.scheduler.framework.plugin_set import Registry
-from fairway.scheduler.paranoid import check
+from fairway.scheduler.paranoid import check, check_plan
 from fairway.scheduler.plan import ExplainedPlan, Plan
 from fairway.scheduler.reservations.objects import ReservationWriter
 from fairway.state.cluster import ClusterState, Event
@@ -250,8 +250,9 @@ class SchedulerLoop(DriverLoop):
 
     def _carry_out(self, now: Micros, plan: Plan, spent: int, opened: OpenCycle | None = None) -> None:
         if self.paranoid:
-            if opened is not None:
-                opened.explain()  # the check is a cycle of its own, after which this one cannot be explained
+            # These checks are cycles of their own, after which this one cannot be explained.
+            decided = plan if opened is None else opened.explain()
+            check_plan(decided, self.state, self.policy, now, registry=self._registry)
             check(self.state, self.policy, now, registry=self._registry)
         changes = changes_of(
             plan,

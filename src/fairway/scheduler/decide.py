@@ -50,8 +50,8 @@ MANY = 64
 
 QUIET_PLAN = shortcut(
     "quiet-plan",
-    holds="nothing: a cycle that can be seen to do nothing opens no session",
-    inputs=("snapshot", "waiting jobs", "unchanged-reservations", "policy", "time"),
+    holds="nothing: a cycle that obviously cannot do anything opens no session",
+    inputs=("snapshot", "pending jobs", "unchanged-reservations", "policy", "time"),
     saves="the session of such a cycle",
 )
 

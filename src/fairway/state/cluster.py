@@ -1,7 +1,7 @@
-"""`ClusterState`: events in, columns and indexes kept true. Nothing here decides anything.
+"""`ClusterState`: events go in, and the tables and indexes stay consistent. Nothing here decides anything.
 
-Every change of a task goes through the ledger, which counts it out of where it was and into where it is: that is why
-no sum ever needs to be rebuilt, and what `invariants.check` compares with a recomputation.
+Every change of a task goes through the ledger, which subtracts it where it was and adds it where it is. That is why no
+sum ever needs to be rebuilt, and what `invariants.check` compares with a recomputation.
 """
 
 from __future__ import annotations
@@ -41,7 +41,6 @@ from fairway.api.scheduling import (
     Queue,
     Reservation,
 )
-from fairway.state.budgets import NamespaceBudgets
 from fairway.state.compaction import Compaction
 from fairway.state.device_requests import DeviceFact, fact_key
 from fairway.state.events import Deleted, Event, Upserted
@@ -49,6 +48,7 @@ from fairway.state.intake.groups import GroupIntake
 from fairway.state.intake.pods import PodIntake
 from fairway.state.jobs import Job, is_broken, is_valid
 from fairway.state.ledger import TaskLedger
+from fairway.state.namespaces import NamespaceBudgets
 from fairway.state.queues import ROOT_QUEUE
 from fairway.state.reader import ResourceNames
 from fairway.state.shaper import Shaper

@@ -21,7 +21,7 @@ from fairway.api.devices import (
 )
 from fairway.api.pods import Container, Pod
 from fairway.resources.quantity import parse_amount
-from fairway.state.log import Log
+from fairway.state.derived import Log
 
 DeviceFact = ResourceSlice | DeviceTaintRule | ResourceClass | DeviceClass | ResourceClaim | ResourceClaimTemplate
 

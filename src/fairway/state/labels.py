@@ -1,7 +1,7 @@
 """Node labels as columns of codes, so that a selector is answered for all nodes at once.
 
-For each label key that is used there is one int32 column: the code of the node's value, 0 where
-the node has no such label. A requirement is decided once per *distinct value* and looked up for all nodes.
+For each label key in use there is one int32 column with the code of the node's value, 0 where the node does not have
+the label. A requirement is decided once per *distinct value* and looked up for all nodes.
 """
 
 from __future__ import annotations

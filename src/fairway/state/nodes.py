@@ -1,11 +1,10 @@
-"""The nodes: amounts as (resource, node) tables, and what decides which pods may use a node.
+"""The nodes: amounts as (resource, node) tables, and the labels, taints and conditions that pods are matched with.
 
-A node keeps its row as long as it, or a task on it, is known. A row whose node is gone (or was never seen, when
-a pod names it first) is a *ghost*: it has its tasks' amounts but offers nothing. Rows are reused.
+A node keeps its row as long as it, or a task on it, exists. The row of a node that was deleted, or that a pod names
+before the node is seen, is a *ghost*: it has the amounts of its tasks but offers no capacity. Rows are reused.
 
-Two logs tell the kept columns of the scheduler what to look at again: `changed` lists rows whose amounts moved,
-`reshaped` rows where labels, taints, readiness or size changed. They only grow at the end; readers remember how
-far they have read.
+Two logs tell derived values which rows changed: `changed` has rows whose amounts moved, `reshaped` rows whose labels,
+taints, readiness or size changed.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ from fairway.api.core import Node
 from fairway.api.pods import Taint
 from fairway.resources.algebra import Resource
 from fairway.resources.columns import Axis, Table, Vector
+from fairway.state.derived import Log
 from fairway.state.jobs import Task
 from fairway.state.labels import LabelColumns
-from fairway.state.log import Log
 from fairway.state.shapes import HostPort
 
 RANK_BITS = 24

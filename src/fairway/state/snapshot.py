@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from fairway.api.pods import Taint
 from fairway.resources.columns import BoolColumn, IntColumn
 from fairway.state.cluster import ClusterState
-from fairway.state.derived import DerivedValue, Generations, same
-from fairway.state.log import RowLog
+from fairway.state.derived import DerivedValue, Generations, RowLog, same
 
 _MANY = 2
 """Where more than one in this many rows changed, all are computed again."""
@@ -58,9 +57,9 @@ class Snapshot(
     _OverNodes,
     DerivedValue,
     name="snapshot",
-    holds="what is free on each node, its percentages and rank; the cluster's total",
+    holds="free capacity, percentages and rank of each node; the cluster's total",
     inputs=("nodes", "devices"),
-    saves="reading what is free on every node",
+    saves="reading the free capacity of every node",
 ):
     """Columns over node rows, all of one length; ghosts and free rows are there, but not `alive`."""
 

@@ -12,12 +12,11 @@ from fairway.resources.columns import Axis
 from fairway.state import reader
 from fairway.state.annotations import SHOWN, AnnotationProblems
 from fairway.state.aside import SetAside
-from fairway.state.derived import Derived
+from fairway.state.derived import Derived, Log
 from fairway.state.device_requests import DeviceFacts
 from fairway.state.eviction_records import EvictionRecords
 from fairway.state.history import RunHistory
 from fairway.state.jobs import ON_NODE, Job, ReservationRecord, Task
-from fairway.state.log import Log
 from fairway.state.namespaces import Namespaces
 from fairway.state.nodes import NodeTable
 from fairway.state.pod_terms import PodTerms

@@ -36,8 +36,8 @@ from fairway.api.pods import NodeSelector, NodeSelectorRequirement, NodeSelector
 from fairway.errors import QuantityError
 from fairway.resources.columns import IntColumn
 from fairway.resources.quantity import parse_amount
+from fairway.state.derived import Log
 from fairway.state.labels import term_holds
-from fairway.state.log import Log
 
 K = TypeVar("K", str, tuple[str, bool])
 

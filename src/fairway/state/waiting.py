@@ -21,8 +21,8 @@ from typing import NamedTuple
 from fairway.clock import Micros
 from fairway.resources.columns import Vector
 from fairway.state.annotations import SLA_WAITS, STARVING_AFTER, parse_runtime, parse_span
+from fairway.state.derived import Log
 from fairway.state.jobs import FINISHED, Job, JobOrder, Task, is_valid, unallocated
-from fairway.state.log import Log
 from fairway.state.queues import QueueTree
 from fairway.state.shapes import Shape
 from fairway.state.topology import TopologyRequest

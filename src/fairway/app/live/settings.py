@@ -18,8 +18,8 @@ from fairway.api.pods import DEFAULT_SCHEDULER
 from fairway.api.shape import fit, path_text
 from fairway.app.live.program import LeaderElection, Span
 from fairway.errors import InputError
-from fairway.state.budgets import SCHEDULING_BUDGET
 from fairway.state.cluster import COLUMN_BYTES
+from fairway.state.namespaces import SCHEDULING_BUDGET
 
 API_VERSION = "fairway.dev/v1alpha1"
 KIND = "FairwayConfiguration"

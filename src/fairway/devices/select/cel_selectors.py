@@ -125,9 +125,9 @@ _PROBE: Hashable = "on nothing"
 class SelectorAnswers(
     DerivedValue,
     name="selector-answers",
-    holds="what expressions of claims and classes say of devices, by text and by what they read",
-    inputs=("nothing: the key is the whole question",),
-    saves="evaluating expressions again for every device",
+    holds="results of CEL selectors, by expression and by the attributes it reads",
+    inputs=("none: the key is the whole question",),
+    saves="evaluating the selectors on every device",
 ):
     """The answers of all expressions that a state has had to ask, at most so many."""
 

@@ -56,7 +56,7 @@ _PARTS = ("aside", "classes", "_matcher", "_requests", "_locator", "_occupancy")
 class DeviceLedger(
     DerivedValue,
     name="devices",
-    holds="all devices, who has them, and what classes could still take on each node",
+    holds="all devices, their users, and what each class could still take on each node",
     inputs=("nodes", "device objects", "selector-answers"),
     saves="reading all devices and claims, and matching them with classes",
 ):

@@ -192,9 +192,9 @@ def stays(state: ClusterState, task: Task) -> bool:
 class RunEnds(
     DerivedValue,
     name="run-ends",
-    holds="when each running pod will end, by node, as the policy estimates it",
+    holds="the expected end of each running pod, by node",
     inputs=("nodes", "jobs", "policy", "priorities", "past runs", "time"),
-    saves="reading the run time of every running pod",
+    saves="estimating the run time of every running pod",
 ):
     """The ends of all that runs, as one policy estimates them."""
 
@@ -261,9 +261,10 @@ class RunEnds(
             self.moments = sorted(self._counts)
 
     def check(self) -> None:
-        fresh = RunEnds(self._state)
         if not self._shape[1]:
-            return
+            return  # no cycle has planned starts yet
+        fresh, nodes = RunEnds(self._state), self._state.nodes
+        self._shape = len(nodes.axis), len(nodes.names)  # nodes may have come since the last cycle
         self.sync()
         fresh.at(self._runtimes, self._shape, self._now)
         for name in ("moments", "runs", "known"):

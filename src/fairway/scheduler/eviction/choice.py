@@ -93,9 +93,8 @@ class _Choice:
         return list(islice(self._hunt.eligible_units(), MOST_UNITS + 1))
 
     def find(self) -> Found | None:
-        raised = self._hide_raised()
-        places = self._make_room()
-        raised.rollback()
+        with self._hide_raised():
+            places = self._make_room()
         found = self._spared() if places else None
         units = sorted(self._taken.units, key=self._claim.index.order_of)
         self._hunt.restore_all()
@@ -215,9 +214,8 @@ def _is_whole(claim: EvictionClaim, chosen: list[Unit]) -> bool:
 
 def _places(claim: EvictionClaim, chosen: list[Unit]) -> list[Place] | None:
     """Where the claimant would be with these gone; None if they are not enough."""
-    trial = claim.session.statement()
-    for unit in chosen:
-        trial.displace(unit.tasks)
-    placed, left = place(trial, claim.runs(), claim.placing)
-    trial.rollback()
+    with claim.session.statement() as trial:
+        for unit in chosen:
+            trial.displace(unit.tasks)
+        placed, left = place(trial, claim.runs(), claim.placing)
     return placed if left is None else None

@@ -134,12 +134,11 @@ class _Evictor:
         terminating = TerminatingCapacity(
             self._session.nodes, self._session.reservations, self._session.decisions, tasks
         )
-        lent = self._session.statement()
-        terminating.lend(lent)
-        found = self._find_victims(claim) if eligible.any() else None
-        if found is None and protected is not None and self._session.explains:
-            self._explain_protected(claim, protected)
-        lent.rollback()
+        with self._session.statement() as lent:
+            terminating.lend(lent)
+            found = self._find_victims(claim) if eligible.any() else None
+            if found is None and protected is not None and self._session.explains:
+                self._explain_protected(claim, protected)
         if found is None or not self._within_limit(job, found) or self._would_borrow_for_good(claim, found):
             return False
         self._commit(claim, found, terminating)
@@ -159,13 +158,11 @@ class _Evictor:
 
     def _is_worth_it(self, job: JobRun, tasks: list[Task]) -> bool:
         """Whether the job would be ready with the capacity that is made for it."""
-        placed = self._session.statement()
         nominated = [each.task for each in self._session.reservations.of(job) if each.state is not TaskState.ALLOCATED]
-        for task in [*tasks, *nominated]:
-            placed.assume_ready(job, task)
-        enough = self._session.rules.job_pipelined(job)
-        placed.rollback()
-        return enough
+        with self._session.statement() as placed:
+            for task in [*tasks, *nominated]:
+                placed.assume_ready(job, task)
+            return self._session.rules.job_pipelined(job)
 
     def _eligible(self, job: JobRun, entitlement: Entitlement, index: VictimIndex) -> BoolColumn:
         """Units that protections leave and the claimant may be entitled to."""

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
@@ -94,10 +95,9 @@ class _Sparing:
         """What each row has free as long as no victim is gone, and without what is nominated."""
 
     def run(self) -> None:
-        if self._set_up():
-            while self._spare_some():
+        with self._after_the_plan() as served:
+            while served and self._spare_some():
                 pass
-        self._take_down()
 
     def _spare_some(self) -> bool:
         spared = False
@@ -110,8 +110,18 @@ class _Sparing:
 
     # -- the world after the plan -------------------------------------------------------------------------------
 
+    @contextmanager
+    def _after_the_plan(self) -> Iterator[bool]:
+        """Inside, the victims are gone and the nominated pods are there. Yields False if the devices do not serve all
+        of them: their pods will find out when they are free.
+        """
+        served = self._set_up()
+        try:
+            yield served
+        finally:
+            self._take_down()
+
     def _set_up(self) -> bool:
-        """False if the devices do not serve all that is nominated: their pods will find out when they are free."""
         session, idle = self._session, self._session.nodes.snapshot.idle
         released = self._released()
         rows = {task.node for task in self._evicted()} | {reservation.row for reservation in self._reservations()}
@@ -219,12 +229,10 @@ class _Sparing:
         session = self._session
         for claim, reservations in self._nominated.items():
             for reservation in reservations if claim is not settled and session.nodes.kernel.hooks.feasible else ():
-                without = session.statement()
-                without.vacate(reservation.task, reservation.row)
-                fits = session.nodes.kernel.fits_now(reservation.task.shape, reservation.row)
-                without.rollback()
-                if not fits:
-                    return False
+                with session.statement() as without:
+                    without.vacate(reservation.task, reservation.row)
+                    if not session.nodes.kernel.fits_now(reservation.task.shape, reservation.row):
+                        return False
         return True
 
     def _is_within_limits(self, settled: Settled, unit: Unit) -> bool:

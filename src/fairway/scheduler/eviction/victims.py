@@ -220,9 +220,9 @@ _BILLION = 1_000_000_000
 class VictimIndex(
     DerivedValue,
     name="victims",
-    holds="what may be evicted together: units of pods, their amounts by node, and the columns they are sorted by",
+    holds="units of pods that are evicted together, their amounts by node, and their sort keys",
     inputs=("jobs", "devices"),
-    saves="taking every running job apart before a victim is chosen",
+    saves="grouping the pods of every running job into units",
 ):
     """Units and entries by number; freed numbers are used again."""
 

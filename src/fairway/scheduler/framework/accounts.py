@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from fairway.clock import Micros
 from fairway.resources.columns import Vector
-from fairway.state.queue_totals import QueueTotals
-from fairway.state.queues import Amounts, QueueInfo, add
+from fairway.state.queues import Amounts, QueueInfo, QueueTotals, add
 from fairway.state.tables import PODS
 
 UNLIMITED = 1 << 100

@@ -89,9 +89,9 @@ def is_let_in(session: Session, job: JobRun) -> bool:
 class QueueVerdicts(
     DerivedValue,
     name="queue-verdicts",
-    holds="whether jobs of a queue may be placed, by name, once asked for",
+    holds="whether jobs of a queue may be placed",
     inputs=("queues",),
-    saves="the way up the tree for every queue in which a job waits",
+    saves="the walk up the tree for each queue with a pending job",
 ):
     """Whether jobs of a queue may be placed, by name, once asked for: so long as queues stay as they are described."""
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from fairway.scheduler.verdict import Reason, Verdict
-from fairway.state.budgets import CycleBudget, NamespacePurse
+from fairway.state.namespaces import CycleBudget, NamespacePurse
 from fairway.state.shapes import Shape
 from fairway.state.waiting import GangTemplate
 

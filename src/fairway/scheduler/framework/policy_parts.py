@@ -106,9 +106,9 @@ KEPT = 2
 class SpareParts(
     DerivedValue,
     name="plugins",
-    holds="the policy's plugins and their combined hooks, while no session has them",
-    inputs=("policy", "registry of plugins"),
-    saves="making the plugins and combining their hooks",
+    holds="plugin instances of the policy and their combined hooks",
+    inputs=("policy", "plugin registry"),
+    saves="creating the plugins and combining their hooks",
 ):
     """The parts that a state keeps: those of one policy, while no session has them."""
 

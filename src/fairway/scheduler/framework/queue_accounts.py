@@ -21,8 +21,7 @@ from fairway.scheduler.framework.job_run import JobRun
 from fairway.state.cluster import ClusterState
 from fairway.state.device_requests import CLASS_PREFIX
 from fairway.state.jobs import Task
-from fairway.state.queue_totals import QueueTotals
-from fairway.state.queues import Amounts, add
+from fairway.state.queues import Amounts, QueueTotals, add
 from fairway.state.shapes import Shape
 from fairway.state.tables import PODS
 from fairway.state.waiting import GangTemplate, WaitingIndex

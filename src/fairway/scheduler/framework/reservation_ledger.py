@@ -65,9 +65,9 @@ class StandingJob(NamedTuple):
 class StandingReservations(
     DerivedValue,
     name="standing-reservations",
-    holds="jobs whose reservations the last cycle left as they were",
+    holds="jobs whose reservations the last cycle left unchanged",
     inputs=("snapshot", "jobs", "queues", "policy", "time"),
-    saves="reading, ordering and trying every job that has a reservation",
+    saves="reading, ordering and trying every job with a reservation",
 ):
     """What one state keeps of its last cycle."""
 
@@ -297,16 +297,18 @@ class Reservations:
             self._by_job[reservation.job].remove(reservation)
             self._unflag(reservation)
             reservation.job.count_reserved(reservation.task, -1)
-        yield
-        if not reserved or reserved[0].task in self._by_task:
-            self._end(reserved, "pods are evicted for the job")
-            return
-        self._by_task = before
-        for reservation in reserved:
-            self._by_job[reservation.job].append(reservation)
-            reservation.job.count_reserved(reservation.task, 1)
-            if not reservation.open:
-                self._flag(reservation.row, 1)
+        try:
+            yield
+        finally:
+            if not reserved or reserved[0].task in self._by_task:
+                self._end(reserved, "pods are evicted for the job")
+            else:
+                self._by_task = before
+                for reservation in reserved:
+                    self._by_job[reservation.job].append(reservation)
+                    reservation.job.count_reserved(reservation.task, 1)
+                    if not reservation.open:
+                        self._flag(reservation.row, 1)
 
     def _end(self, reserved: list[TaskReservation], reason: str) -> None:
         """What was reserved in this session only was never there."""

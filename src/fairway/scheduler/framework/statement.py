@@ -4,12 +4,18 @@ Whatever may have to be undone is written on a statement: pods placed, pods take
 be free, reservations. Each entry knows how to undo itself. An attempt is committed, or rolled back to where it began,
 last entry first; a single entry may also be undone by itself (`take_back`), since what entries change only adds up.
 Where one thing is kept and another undone, there are two statements.
+
+A trial that is always undone is a `with` block: whatever was not committed at its end is rolled back.
+
+    with session.statement() as trial:
+        trial.displace(victims)
+        ...
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +39,7 @@ class JournalEntry(Protocol):
 
 
 class Statement:
-    """One attempt. Commit or roll back; an attempt that is left open is an error."""
+    """One attempt. Commit it, roll it back, or let a `with` block roll it back; one left open is an error."""
 
     def __init__(
         self,
@@ -49,6 +55,12 @@ class Statement:
         self.reservations = reservations
         self._decisions = decisions
         self._entries: list[JournalEntry] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.rollback()
 
     def checkpoint(self) -> int:
         return len(self._entries)

@@ -21,7 +21,7 @@ from fairway.state.shapes import Shape
 
 LONE_PODS = shortcut(
     "lone-pods",
-    holds="nothing: a pod alone that only capacity, devices and its queue decide about is placed without a statement",
+    holds="nothing: a lone pod limited only by capacity, devices and its queue is placed without a statement",
     inputs=("policy",),
     saves="a statement for each such pod",
 )

@@ -239,9 +239,9 @@ class Columns:
 class KeptColumns(
     DerivedValue,
     name="columns",
-    holds="by shape of pods, the packed feasibility and score of every node",
-    inputs=("snapshot", "devices", "volume-supply", "rules between pods", "policy", "what plugins name as their basis"),
-    saves="filtering and scoring all nodes for every shape that waits",
+    holds="feasibility and score of every node, packed into one number, by shape of pods",
+    inputs=("snapshot", "devices", "rules between pods", "policy", "each plugin's basis"),
+    saves="filtering and scoring all nodes for each shape",
 ):
     """The columns that a state keeps: those of one policy and one set of plugins."""
 

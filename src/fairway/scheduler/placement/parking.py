@@ -35,9 +35,9 @@ _FEW = 16
 class Parking(
     DerivedValue,
     name="parking",
-    holds="templates of waiting jobs that fit on no node; part of the columns of its policy",
-    inputs=("columns", "snapshot", "waiting jobs"),
-    saves="trying templates again that cannot fit",
+    holds="templates of pending jobs that fit on no node",
+    inputs=("columns", "snapshot", "pending jobs"),
+    saves="trying templates that cannot fit",
 ):
     """Which templates a cycle has to look at (`active`), and which it has not (`parked`)."""
 

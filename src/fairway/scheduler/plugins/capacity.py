@@ -8,8 +8,7 @@ from fairway.api.settings import Arguments
 from fairway.scheduler.framework.accounts import UNLIMITED
 from fairway.scheduler.framework.hooks import Deserves
 from fairway.scheduler.plugins.queue_limits import QueueLimits
-from fairway.state.queue_totals import QueueTotals
-from fairway.state.queues import Amounts
+from fairway.state.queues import Amounts, QueueTotals
 from fairway.state.tables import PODS
 
 

@@ -14,8 +14,7 @@ from fairway.scheduler.framework.hooks import Deserves
 from fairway.scheduler.framework.view import SessionView
 from fairway.scheduler.plugins.queue_limits import QueueLimits
 from fairway.scheduler.plugins.share_tree import Claim, Division, fill
-from fairway.state.queue_totals import QueueTotals
-from fairway.state.queues import Amounts
+from fairway.state.queues import Amounts, QueueTotals
 from fairway.state.tables import PODS
 
 

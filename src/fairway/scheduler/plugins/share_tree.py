@@ -20,8 +20,7 @@ from typing import NamedTuple
 from fairway.scheduler.framework.accounts import UNLIMITED, OpenAccounts
 from fairway.state.cluster import ClusterState
 from fairway.state.derived import DerivedValue, Generations, same
-from fairway.state.queue_totals import QueueTotal, QueueTotals
-from fairway.state.queues import Amounts
+from fairway.state.queues import Amounts, QueueTotal, QueueTotals
 from fairway.state.tables import PODS
 
 
@@ -310,9 +309,9 @@ class Division(Mapping[str, Amounts]):
 class KeptShares(
     DerivedValue,
     name="shares",
-    holds="what queues are guaranteed and deserve, as a tree in which only levels that changed are divided again",
+    holds="guaranteed and deserved amounts of queues, as a tree in which only changed levels are divided again",
     inputs=("queue-totals",),
-    saves="dividing the cluster among all queues again",
+    saves="dividing the cluster among all queues",
 ):
     """What proportion and capacity keep of one state from cycle to cycle."""
 

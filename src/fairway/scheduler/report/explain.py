@@ -198,9 +198,9 @@ _KEPT = 16384
 class KeptReasons(
     DerivedValue,
     name="reasons",
-    holds="what the nodes last said of templates; read only where a namespace has used up its scheduling budget",
-    inputs=("cycles before",),
-    saves="nothing: without it such a reason says that it was not worked out yet",
+    holds="the last reason of each template, for namespaces that have used up their scheduling budget",
+    inputs=("earlier cycles",),
+    saves="nothing: without it such a reason reads as not computed yet",
 ):
     """What was last found of templates, for cycles in which their namespace has cost enough."""
 
@@ -260,7 +260,8 @@ def _explain_domains(session: Session, job: JobRun, placing: Placing) -> Why:
         most = min(domains.largest(), needed)
     else:
         most = max((_taken_by(session, job, needed, placing.within(domain.mask)) for domain in found), default=0)
-    report = node_report(session, next(run.shape for run in job.runs if run.left), placing)
+    last = next((run for run in job.runs if run.left), job.runs[-1])  # all may have a place and wait for evictions
+    report = node_report(session, last.shape, placing)
     reason = Reason.GANG_NOT_READY if most else report.furthest
     return Why(reason, report, most, needed, 0, domains_text(domains, found, needed, most))
 

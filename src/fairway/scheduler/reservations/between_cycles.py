@@ -343,7 +343,7 @@ class NotedPlace(NamedTuple):
 class UnchangedReservations(
     DerivedValue,
     name="unchanged-reservations",
-    holds="reservations of a cycle that could do nothing else, and what that rests on",
+    holds="reservations of a cycle that could do nothing else, and the conditions for that",
     inputs=("node labels and sizes", "queues", "policy", "time"),
     saves="the session of a cycle that changes no reservation",
 ):

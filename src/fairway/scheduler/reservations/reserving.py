@@ -230,20 +230,19 @@ class Places:
         """In one domain, the emptiest first, if the job must be in one. Meanwhile reserved tasks count to rules between
         pods as if they were there.
         """
-        there = self._session.statement()
-        for reservation in self._session.reservations:
-            if reservation.state is TaskState.RESERVED:
-                there.assume_there(reservation)
         stuck: Task | None = tasks[0]
-        for open_ in self._ways(job):
-            mark = there.checkpoint()
-            stuck = self._reserve(job, tasks, made, statement, there, open_)
-            if stuck is None or open_ is self._open:
-                break
-            there.rollback(mark)
-            statement.rollback()
-            made.clear()
-        there.rollback()
+        with self._session.statement() as there:
+            for reservation in self._session.reservations:
+                if reservation.state is TaskState.RESERVED:
+                    there.assume_there(reservation)
+            for open_ in self._ways(job):
+                mark = there.checkpoint()
+                stuck = self._reserve(job, tasks, made, statement, there, open_)
+                if stuck is None or open_ is self._open:
+                    break
+                there.rollback(mark)
+                statement.rollback()
+                made.clear()
         return stuck
 
     def _ways(self, job: JobRun) -> Iterator[BoolColumn]:

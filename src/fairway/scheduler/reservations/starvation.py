@@ -29,9 +29,9 @@ _PLACED = frozenset({TaskState.BOUND, TaskState.RUNNING, TaskState.UNKNOWN})
 class Overtakers(
     DerivedValue,
     name="overtakers",
-    holds="jobs that have pods on nodes, by priority, and when the last of their pods was placed",
+    holds="jobs with pods on nodes, by priority",
     inputs=("jobs",),
-    saves="a look at all running jobs for each job that may starve",
+    saves="a scan of all running jobs for each job that may starve",
 ):
     """The jobs of a state that have pods on nodes."""
 
@@ -218,13 +218,11 @@ def next_starving(
 
 def condition_ready(session: Session, job: JobRun) -> bool:
     """Whether the job is ready as soon as its reservations are filled and the pods evicted for it are gone."""
-    filled = session.statement()
-    for reservation in session.reservations.of(job):
-        if reservation.state is not TaskState.ALLOCATED:  # counts as ready already
-            filled.assume_ready(job, reservation.task)
-    ready = session.reservations.has(job) and session.rules.job_ready(job)
-    filled.rollback()
-    return ready
+    with session.statement() as filled:
+        for reservation in session.reservations.of(job):
+            if reservation.state is not TaskState.ALLOCATED:  # counts as ready already
+                filled.assume_ready(job, reservation.task)
+        return session.reservations.has(job) and session.rules.job_ready(job)
 
 
 def next_starvation(waiting: WaitingIndex, arguments: ReserveArguments, now: Micros) -> Micros | None:

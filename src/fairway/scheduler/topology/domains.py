@@ -102,7 +102,7 @@ class HyperLevels(
     name="hyper-levels",
     holds="domains of HyperNodes by tier, and the nodes in each",
     inputs=("HyperNodes", "nodes"),
-    saves="matching every HyperNode's members with every node",
+    saves="matching the members of every HyperNode with every node",
 ):
     """By tier, the lowest first; kept until HyperNodes or nodes change."""
 

@@ -24,9 +24,8 @@ from fairway.api.pods import NodeSelector, NodeSelectorRequirement, NodeSelector
 from fairway.resources.columns import BoolColumn, IntColumn
 from fairway.scheduler.placement import matching
 from fairway.state.cluster import ClusterState
-from fairway.state.derived import DerivedValue, Generations, same
+from fairway.state.derived import DerivedValue, Generations, RowLog, same
 from fairway.state.labels import NAME_FIELD, term_holds
-from fairway.state.log import RowLog
 from fairway.state.snapshot import WorkingCopy
 from fairway.state.volumes import (
     UnboundClaim,

@@ -1,8 +1,12 @@
-"""Pods as they come, change and go. A change is a forgetting and a reading: nothing is patched."""
+"""Pods as they arrive, change and go. A change is a removal followed by an addition: nothing is patched.
+
+Pods that wait for claims created from templates are indexed by what their requests depend on, so that a change of a
+template or claim reaches them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from msgspec.structs import replace
@@ -13,7 +17,6 @@ from fairway.clock import Micros, from_datetime
 from fairway.state import reader
 from fairway.state.annotations import HOLD, NONE_UNREAD, UNREAD_IN_GROUPS, UNREAD_OF_CONTROLLERS, USER, kept
 from fairway.state.device_requests import device_record
-from fairway.state.intake.claiming import ClaimingPods
 from fairway.state.intake.groups import GroupIntake
 from fairway.state.jobs import FINISHED, LEGAL_MOVES, NOWHERE, ON_NODE, WAITING, Job, Task, TaskState, read_nomination
 from fairway.state.ledger import TaskLedger
@@ -349,3 +352,41 @@ def _says_nothing_else(status: PodStatus) -> bool:
 def _same_metadata(meta: ObjectMeta, known: ObjectMeta) -> bool:
     """Versions apart."""
     return meta is known or replace(meta, resource_version=known.resource_version) == known
+
+
+class ClaimingPods:
+    """A pod asks by its template as long as the claim that was made for it says the same, so that pods of one template
+    are alike. It has to be read again when either changes.
+    """
+
+    def __init__(self) -> None:
+        self._pods: dict[str, Pod] = {}
+        self._of: dict[str, dict[str, None]] = {}
+        """Pods by the claim (`namespace/name`), and by the template."""
+
+    def note(self, key: str, pod: Pod) -> None:
+        for name in _rests_on(pod):
+            self._of.setdefault(name, {})[key] = None
+            self._pods[key] = pod
+
+    def forget(self, key: str) -> None:
+        pod = self._pods.pop(key, None)
+        for name in _rests_on(pod) if pod is not None else ():
+            keys = self._of.get(name)
+            if keys is not None:
+                keys.pop(key, None)
+                if not keys:
+                    del self._of[name]
+
+    def of(self, name: str) -> list[Pod]:
+        return [self._pods[key] for key in self._of.get(name, ())]
+
+
+def _rests_on(pod: Pod) -> Iterator[str]:
+    """Claims and templates of one name are not told apart: a pod is only read once too often."""
+    namespace = pod.metadata.namespace
+    made = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
+    for entry in pod.spec.resource_claims:
+        if entry.resource_claim_template_name is not None and (own := made.get(entry.name)):
+            yield f"{namespace}/{own}"
+            yield f"{namespace}/{entry.resource_claim_template_name}"
