@@ -33,7 +33,7 @@ from fairway.api.pods import (
     VolumeResources,
 )
 
-NODES, PODS, GANG = 10_000, 5_000, 10
+NODES, PODS, GANG = 10_000, 2_000, 10
 WANTED = 1.5
 LATE: Any = "WaitForFirstConsumer"
 HOST = "kubernetes.io/hostname"

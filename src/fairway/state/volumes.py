@@ -160,7 +160,7 @@ class Volumes:
                 elif SELECTED_NODE in fact.metadata.annotations:
                     request = (self.class_name(fact), _size(fact), fact.metadata.annotations[SELECTED_NODE])
                     self.provisioning[claim_key(fact)] = request
-                    self.generation += 1
+                    self._note_provisioning(request[0])
             case StorageClass():
                 self.classes[fact.metadata.name] = fact
                 self.generation += 1
@@ -180,8 +180,9 @@ class Volumes:
                 known = self._claims.pop((fact.metadata.namespace, fact.metadata.name), None)
                 if known is not None and known.spec.volume_name:
                     _discard(self._volume_users, known.spec.volume_name, claim_key(known))
-                if self.provisioning.pop(claim_key(fact), None) is not None:
-                    self.generation += 1
+                request = self.provisioning.pop(claim_key(fact), None)
+                if request is not None:
+                    self._note_provisioning(request[0])
             case StorageClass():
                 self.generation += self.classes.pop(fact.metadata.name, None) is not None
             case CSIStorageCapacity():
@@ -192,6 +193,13 @@ class Volumes:
                         del self.capacities[class_name]
             case CSIDriver():
                 self.generation += self._drivers.pop(fact.metadata.name, None) is not None
+
+    def _note_provisioning(self, class_name: str) -> None:
+        """What is being provisioned counts only where the driver says how much it has: elsewhere claims that come and
+        go by the thousand change nothing for others.
+        """
+        storage_class = self.classes.get(class_name)
+        self.generation += storage_class is not None and self.publishes_capacity(storage_class.provisioner)
 
     def _delete_volume(self, known: PersistentVolume | None) -> None:
         if known is None:
