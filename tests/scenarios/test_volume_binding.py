@@ -241,6 +241,15 @@ class TestStorageCapacity:
         )
         assert len(bound(found)) == 2
 
+    def test_storage_where_nothing_may_be_provisioned_does_not_count(self) -> None:
+        """Two of a gang's pods would otherwise go to the node with one volume."""
+        members = [user(f"g-{i}", f"c{i}", group="g") for i in range(2)]
+        claims = [claim(f"c{i}", "1Gi", "disk") for i in range(2)]
+        pv = volume("pv", "n1", storageClassName="disk")
+        objects = [self.driver(), self.capacity("a", "n1", "50Gi"), pv, claims, group("g", minimum=2), members]
+        assert bound(plan(NODES[0], disk_class("b"), objects)) == {}
+        assert sorted(chosen(plan(NODES[0], disk_class("a"), objects)).values()) == ["=n1", "pv"]
+
     def test_what_is_being_provisioned_counts_too(self) -> None:
         under_way = claim("other", "10Gi", "disk")
         under_way = replace(under_way, metadata=replace(under_way.metadata, annotations={SELECTED_NODE: "n1"}))

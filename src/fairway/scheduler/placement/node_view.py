@@ -131,6 +131,10 @@ class NodeView:
         """The entries of a whole column for the nodes in view."""
         return column[: self.size] if self.rows is None else column[self.rows]
 
+    def counts(self, column: IntColumn) -> IntColumn:
+        """The same of numbers."""
+        return column[: self.size] if self.rows is None else column[self.rows]
+
     def picked(self, column: BoolColumn) -> BoolColumn:
         return column[: self.size] if self.rows is None else column[self.rows]
 

@@ -39,7 +39,7 @@ def checks(shape: Shape, nodes: NodeView, assignments: VolumeAssignments) -> Ite
         if attachable is not None:
             yield Check(attachable, texts.ATTACH_LIMIT_TEXT)
     if volumes.unbound:
-        found, has_space = assignments.fits(shape, nodes.all_rows())
+        found, has_space = assignments.fits(shape, nodes)
         yield Check(found, texts.NO_VOLUME_TEXT)
         yield Check(has_space, texts.NO_STORAGE_TEXT)
 
@@ -51,15 +51,16 @@ def limit(shape: Shape, nodes: NodeView, assignments: VolumeAssignments) -> IntC
     for driver, count in volumes.attached:
         slots = nodes.pods.free_slots(driver, nodes.snapshot.size)
         if slots is not None:
-            part = np.maximum(nodes.pick(slots), 0) // count
+            free: IntColumn = nodes.counts(slots)
+            part = free if count == 1 else np.maximum(free, 0) // count  # dividing a column is slow
             found = part if found is None else np.minimum(found, part)
     if any(not reads_only for _, reads_only in volumes.disks):
         one = np.ones(nodes.size, dtype=np.int64)
         found = one if found is None else np.minimum(found, one)
     if volumes.unbound:
-        part = assignments.limit(shape, nodes.all_rows())
-        if part is not None:
-            found = part if found is None else np.minimum(found, part)
+        offered = assignments.limit(shape, nodes)
+        if offered is not None:
+            found = offered if found is None else np.minimum(found, offered)
     return found
 
 
@@ -76,16 +77,23 @@ def looks_around(shape: Shape, nodes: PodCounts, assignments: VolumeAssignments)
 def _attachable(shape: Shape, nodes: NodeView) -> BoolColumn | None:
     """Where all volumes can be attached; None if no node has a limit."""
     size = nodes.snapshot.size
+    passes: BoolColumn | None = None
+    if not shape.volumes.shared:
+        for driver, number in shape.volumes.attached:
+            slots = nodes.pods.free_slots(driver, size)
+            if slots is not None:
+                fits: BoolColumn = nodes.counts(slots) >= number
+                passes = fits if passes is None else passes & fits
+        return passes
     needed: dict[str, IntColumn | int] = dict(shape.volumes.attached)
     for volume, driver in shape.volumes.shared:
         here = nodes.picked(nodes.pods.has_attached(volume, size))
         needed[driver] = needed.get(driver, 0) + ~here
-    passes: BoolColumn | None = None
     for driver, count in needed.items():
         slots = nodes.pods.free_slots(driver, size)
         if slots is not None:
             # A pod that attaches nothing new is not held up by a node that has too much already.
-            free: IntColumn = nodes.pick(slots).astype(np.int64)
+            free: IntColumn = nodes.counts(slots).astype(np.int64)
             enough: BoolColumn = (free >= count) | (np.asarray(count) == 0)
             passes = enough if passes is None else passes & enough
     return passes

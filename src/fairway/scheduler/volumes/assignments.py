@@ -22,6 +22,7 @@ import numpy as np
 
 from fairway.errors import InvariantError
 from fairway.resources.columns import BoolColumn, IntColumn
+from fairway.scheduler.placement.node_view import NodeView
 from fairway.scheduler.placement.pod_counts import PodCounts
 from fairway.scheduler.volumes.supply import Offer, OfferedVolume, StoragePool, VolumeSupply, volume_supply
 from fairway.state.cluster import ClusterState
@@ -95,33 +96,37 @@ class VolumeAssignments:
 
     # -- questions ------------------------------------------------------------------------------------------------
 
-    def fits(self, shape: Shape, rows: IntColumn) -> tuple[BoolColumn, BoolColumn]:
-        """On which of these rows every unbound claim has a volume or a provisioner, and on which there is storage for
+    def fits(self, shape: Shape, nodes: NodeView) -> tuple[BoolColumn, BoolColumn]:
+        """On which of these nodes every unbound claim has a volume or a provisioner, and on which there is storage for
         what would have to be provisioned.
         """
-        found: BoolColumn = np.ones(len(rows), dtype=np.bool_)
-        has_space: BoolColumn = np.ones(len(rows), dtype=np.bool_)
+        found: BoolColumn = np.ones(nodes.size, dtype=np.bool_)
+        has_space: BoolColumn = np.ones(nodes.size, dtype=np.bool_)
         for group in self._groups_of(shape):
             if len(set(group)) == 1:
-                self._fit_alike(group, rows, found, has_space)
+                self._fit_alike(group, nodes, found, has_space)
             else:
-                self._fit_each(group, rows, found, has_space)
+                self._fit_each(group, nodes.all_rows(), found, has_space)
         return found, has_space
 
-    def limit(self, shape: Shape, rows: IntColumn) -> IntColumn | None:
-        """How many like pods each row has volumes for; None if that is no limit anywhere. Exact for shapes that do not
+    def limit(self, shape: Shape, nodes: NodeView) -> IntColumn | None:
+        """How many like pods each node has volumes for; None if that is no limit anywhere. Exact for shapes that do not
         look around.
         """
         found: IntColumn | None = None
         for group in self._groups_of(shape):
-            request, offer = group[0], self.supply.offer(group[0])
+            offer = self.supply.offer(group[0])
             if offer.is_unlimited:
                 continue
-            part = self._available(offer)[rows]
-            if offer.provisions is not None and not request.volume:
-                more = NO_LIMIT if offer.pools is None else self._provisionable(offer)[rows]
-                part = part + np.where(offer.provisions[rows], more, 0)
-            part = part // len(group)
+            part: IntColumn = nodes.counts(self._available(offer))
+            if offer.pools is not None and offer.provisions is not None:
+                more = nodes.counts(self._provisionable(offer))
+                # Without volumes a node for which nothing may be provisioned is not feasible, whatever its limit.
+                part = part + np.where(nodes.picked(offer.provisions), more, 0) if offer.rows else more
+            elif offer.provisions is not None:
+                part = np.where(nodes.picked(offer.provisions), NO_LIMIT, part)
+            if len(group) > 1:
+                part = part // len(group)
             found = part if found is None else np.minimum(found, part)
         return found
 
@@ -357,30 +362,38 @@ class VolumeAssignments:
     # -- many nodes -----------------------------------------------------------------------------------------------
 
     def _fit_alike(
-        self, group: Sequence[UnboundClaim], rows: IntColumn, found: BoolColumn, has_space: BoolColumn
+        self, group: Sequence[UnboundClaim], nodes: NodeView, found: BoolColumn, has_space: BoolColumn
     ) -> None:
         request, needed = group[0], len(group)
         decision = self._decisions.get(request.shared) if request.shared else None
         if decision is not None:
-            choice = decision.choice
+            choice, rows = decision.choice, nodes.all_rows()
             found &= np.isin(rows, self._rows_of(choice.volume)) if choice.volume else rows == decision.row
             return
         offer = self.supply.offer(request)
+        if not offer.rows and not request.node and not request.volume and offer.provisions is not None:
+            # Nothing is there: what can be provisioned decides.
+            may = nodes.picked(offer.provisions)
+            found &= may
+            if offer.pools is not None:
+                has_space &= ~may | (nodes.counts(self._provisionable(offer)) >= needed)
+            return
+        there: IntColumn
         if request.node:
-            there: IntColumn = np.zeros(len(rows), dtype=np.int64)
-            found &= rows == self._state.nodes.rows.get(request.node, -1)
+            there = np.zeros(nodes.size, dtype=np.int64)
+            found &= nodes.all_rows() == self._state.nodes.rows.get(request.node, -1)
         elif request.volume:
-            there = np.isin(rows, self._rows_of(request.volume)).astype(np.int64)
+            there = np.isin(nodes.all_rows(), self._rows_of(request.volume)).astype(np.int64)
         else:
-            there = self._available(offer)[rows]
+            there = nodes.counts(self._available(offer))
         lacks = there < needed
         if offer.provisions is None:
             found &= ~lacks
             return
-        may = offer.provisions[rows]
+        may = nodes.picked(offer.provisions)
         found &= ~lacks | may
         if offer.pools is not None:
-            more = self._provisionable(offer, selected=bool(request.node))[rows]
+            more: IntColumn = nodes.counts(self._provisionable(offer, selected=bool(request.node)))
             has_space &= ~(lacks & may) | (there + more >= needed)
 
     def _fit_each(
