@@ -5,8 +5,8 @@ its `Arguments` (which may be left out) and a method for each hook. It is regist
 so its arguments are checked, shown and documented the same way. The answers of several plugins become one as the table
 of hooks says (`COMBINERS`).
 
-A plan that is read late still asks the plugins it was made with: no two sessions that are open use the same ones (see
-`policy_parts`). Which of them have which hooks is the same in every cycle of a policy, and is found out once
+A cycle is explained by the plugins that decided it: no two sessions that are open use the same ones (see
+`policy_parts`). Which of them have which hooks is the same in every cycle of a policy, and is determined once
 (`Layout`).
 """
 

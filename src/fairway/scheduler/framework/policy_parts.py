@@ -2,9 +2,9 @@
 
 To make the plugins and to combine their hooks takes longer than to place a pod, and all of it but what `open` sets is
 the same in every cycle. So a state keeps the parts of the policy that decided last. One session at a time uses them:
-it takes them out, and gives them back when neither it nor its plan will ask a plugin again (`Session.close`). A session
-that begins meanwhile makes its own. External plugins are made again for every cycle, and so are those of a cycle that
-drops some of their hooks.
+it takes them out, and gives them back when its cycle is decided and, if anyone asks, explained (`Session.close`). A
+session that begins meanwhile makes its own. External plugins are made again for every cycle, and so are those of a
+cycle that drops some of their hooks.
 """
 
 from __future__ import annotations

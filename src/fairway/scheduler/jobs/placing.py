@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cached_property, partial
 
 from fairway.scheduler.framework.candidates import feasibility_is_monotone, next_in_class
 from fairway.scheduler.framework.decisions import Step
@@ -35,11 +35,15 @@ class Placer:
         self._session = session
         self._remembers = remembers
         self._takes_shortcut = remembers and LONE_PODS not in session.state.derived.off
-        self._unevictable = Unevictable(session.state)
         self._not_lent: dict[JobRun, Verdict] = {}
         """Jobs that may not borrow, and why."""
         self._capacity: dict[Shape, int] = {}
         """Exact capacity of a shape, where it was found to be less than asked for. It only shrinks."""
+
+    @cached_property
+    def _unevictable(self) -> Unevictable:
+        """Needed only where something is lent: in most cycles nothing is."""
+        return Unevictable(self._session.state)
 
     def step(self, job: JobRun, placing: Placing) -> Step:
         if placing.lending and self._may_not_borrow(job):

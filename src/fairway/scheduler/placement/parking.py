@@ -5,7 +5,7 @@
 | a node's free capacity, or whether it is reserved | what requests no more than that node has free |
 | labels, taints, readiness or size of a node; a node comes | the same, of that node |
 | a pod, its group, a claim or a volume that it uses | its job: it has another template then |
-| queues, quotas, priorities | nothing, for nodes are what is missing; the reason is worked out when it is read |
+| queues, quotas, priorities | nothing, for nodes are what is missing; explaining computes the reason anew |
 | the policy, a plugin that failed, rows that moved | everything |
 
 Where more than the node itself decides, nothing is parked: rules between pods, devices, external plugins that have a
