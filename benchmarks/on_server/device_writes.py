@@ -15,8 +15,8 @@ from typing import Any
 from benchmarks.on_server import programs
 from benchmarks.on_server.cluster import NAMESPACE, SCHEDULER, BenchCluster
 from benchmarks.on_server.watching import PodWatch
-from fairway.kube.install.bundle import objects
 from fairway.kube.install.options import InstallOptions
+from fairway.kube.install.output import objects
 from kube.access import grant
 from kube.servers import apply
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairway.kube.install.bundle import objects
 from fairway.kube.install.options import InstallOptions
+from fairway.kube.install.output import objects
 from kube.cluster import eventually
 from kube.controlplane.plane import SCHEDULER, ControlPlane
 from kube.servers import Refused, apply, ask

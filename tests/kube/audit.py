@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fairway.kube.install.agent import agent_rules
-from fairway.kube.install.bundle import CLASS_USERS, files
 from fairway.kube.install.options import InstallOptions
+from fairway.kube.install.output import CLASS_USERS, files
 from kube.controlplane.plane import AGENT, PAGE, PLACER, SCHEDULER
 
 Access = tuple[str, str, str]

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from fairway.kube.install.bundle import objects
 from fairway.kube.install.options import InstallOptions
+from fairway.kube.install.output import objects
 from kube import audit
 from kube.access import grant, grant_in, may
 from kube.cluster import Cluster, eventually

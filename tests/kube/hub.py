@@ -16,8 +16,8 @@ from fairway.app.hub import FleetController, FleetSettings
 from fairway.app.live.program import LeaderElection
 from fairway.app.logs import RunLog
 from fairway.kube.http.exchange import ApiAnswer, ApiRequest, MayLeave
-from fairway.kube.install.bundle import objects
 from fairway.kube.install.options import InstallOptions
+from fairway.kube.install.output import objects
 from fairway.kube.server.kubeconfig import find_connection
 from kube.cluster import Cluster, eventually
 from kube.controlplane.plane import ControlPlane

@@ -33,11 +33,11 @@ from fairway.drive.scheduler_loop import SchedulerLoop
 from fairway.errors import ApiError
 from fairway.kube.http.client import ApiClient
 from fairway.kube.http.exchange import Ending, WriteResult
-from fairway.kube.reading.decoding import ObjectDecoder
+from fairway.kube.kinds import SCHEDULER_KINDS
+from fairway.kube.reading.decoding import ObjectDecoder, Sharing, is_kept
 from fairway.kube.reading.feed import Feed
 from fairway.kube.reading.reflector import Delivery, Gone, Reflector
-from fairway.kube.reading.served import SCHEDULER_KINDS, ServedKind, find_served
-from fairway.kube.reading.slim import Sharing, is_kept
+from fairway.kube.reading.served import ServedKind, find_served
 from fairway.kube.server.kubeconfig import find_connection
 from fairway.kube.writing.world import KubeWorld, Versions
 from fairway.kube.writing.write_queue import WriteQueue
@@ -125,7 +125,7 @@ class OnServer(Played):
         self._queue = WriteQueue(self._client.send, workers=4, random=Random(0))
         groups: dict[ObjectKey, str] = {}
         loop = asyncio.get_running_loop()
-        self._world = KubeWorld(loop, self._queue, self._inbox.put, groups=groups, most_unanswered=10_000)
+        self._world = KubeWorld(loop, self._queue, self._inbox.put, groups=groups, max_unanswered=10_000)
         self._scheduler = SchedulerLoop(
             self._world, self.time, policy, rhythm=rhythm_of("events", SECOND, reasons=False)
         )

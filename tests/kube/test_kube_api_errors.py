@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from fairway.kube.install.bundle import objects
 from fairway.kube.install.options import InstallOptions
+from fairway.kube.install.output import objects
 from fairway.kube.reading import reflector
 from kube.cluster import Cluster, crd, eventually
 from kube.controlplane.plane import SCHEDULER, ControlPlane

@@ -71,7 +71,7 @@ def test_only_what_is_said_of_the_very_device_counts() -> None:
         (allocated(("Broken", "True"), ("Ready", "True")), 200, False, "cannot be used: Broken"),
         (allocated(("Ready", "True")), 200, True, "not ready: Ready, Wired"),
         (b"", 404, False, "claim c is gone"),
-        (msgspec.json.encode({"metadata": {"name": "c"}}), 200, False, "not allocated any more"),
+        (msgspec.json.encode({"metadata": {"name": "c"}}), 200, False, "no longer allocated"),
     ],
 )
 def test_it_gives_up_where_it_cannot_come_true(body: bytes, status: int, expired: bool, why: str) -> None:

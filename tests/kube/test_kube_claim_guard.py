@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from fairway.api.devices import ClaimConsumer, ResourceClaim
 from fairway.api.pods import PodClaimStatus
 from fairway.drive.change import AllocateClaim, Bind
-from fairway.kube.guards.claim_guard import ClaimGuard
+from fairway.kube.guards.devices import ClaimGuard
 from kube.stage import LoopStage
 from support.claims import allocated, claim, claiming, device_class, exactly, gpu, template
 from support.devices import resource_slice

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from fairway.clock import SECOND
 from fairway.kube import throttle
-from fairway.kube.status import writer as status
+from fairway.kube.status import status_writer as status
 from kube.cluster import Cluster, eventually
 from kube.controlplane.build import cache_folder
 from kube.controlplane.plane import ControlPlane

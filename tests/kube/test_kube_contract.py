@@ -11,8 +11,8 @@ from contract.test_worlds import *  # noqa: F403 - every story there is one here
 from contract.test_worlds import Make
 from fairway.api.kinds import ApiObject
 from fairway.api.policy import Policy
-from fairway.kube.install.bundle import objects
 from fairway.kube.install.options import InstallOptions
+from fairway.kube.install.output import objects
 from kube.controlplane.plane import ControlPlane, data_folder
 from kube.played import OnServer
 from kube.servers import apply

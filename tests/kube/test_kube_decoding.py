@@ -11,9 +11,8 @@ from fairway.api.kinds import KINDS, OTHER_FORMS
 from fairway.api.pods import Pod
 from fairway.api.scheduling import PodGroup, Queue
 from fairway.errors import ApiError
-from fairway.kube.reading.decoding import ObjectDecoder
+from fairway.kube.reading.decoding import ObjectDecoder, Sharing, is_kept
 from fairway.kube.reading.served import ServedKind
-from fairway.kube.reading.slim import Sharing, is_kept
 
 
 def decoder(name: str, version: str) -> ObjectDecoder:

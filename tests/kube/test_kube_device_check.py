@@ -14,8 +14,8 @@ from fairway.api.devices import ClaimConsumer, ResourceClaim
 from fairway.drive.change import AllocateClaim, Bind, Change
 from fairway.kube.http.exchange import ApiAnswer, Ending, WriteResult
 from fairway.kube.writing import world
-from fairway.kube.writing.ready_writes import QueuedWrite
 from fairway.kube.writing.world import KubeWorld, Versions
+from fairway.kube.writing.write_queue import QueuedWrite
 from fairway.scheduler.plan import Binding
 from support.claims import claim, exactly
 
@@ -30,7 +30,7 @@ class Desk:
         self.ended_: list[tuple[Change, Ending]] = []
         self.asked: list[tuple[Versions, Callable[[str], None]]] = []
         loop = asyncio.get_running_loop()
-        self.world = KubeWorld(loop, self, lambda call: call(), groups={}, most_unanswered=10)  # type: ignore[arg-type]
+        self.world = KubeWorld(loop, self, lambda call: call(), groups={}, max_unanswered=10)  # type: ignore[arg-type]
         self.world.reports = self
         made: Any = claim("c", exactly())
         self.made: ResourceClaim = made

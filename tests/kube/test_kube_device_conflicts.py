@@ -135,7 +135,7 @@ def test_an_allocation_that_is_taken_back_before_it_was_seen_is_made_again(
             is_expired.clear()
             eventually(lambda: is_settled(live))
         refused = [line["why"] for line in live.logged("refused")]
-    assert refused == ["claim p is not allocated any more"]
+    assert refused == ["claim p is no longer allocated"]
 
 
 def test_a_device_that_another_allocates_to_its_own_claim_is_not_given_again(

@@ -12,8 +12,8 @@ from fairway.app.live.observing import RunMetrics
 from fairway.app.live.program import LeaderElection
 from fairway.app.live.settings import RunSettings
 from fairway.cli.run import command
-from fairway.kube.install.bundle import objects
 from fairway.kube.install.options import InstallOptions
+from fairway.kube.install.output import objects
 
 DOCS = Path(__file__).parents[2] / "docs"
 NOT_FLAGS = {"policy_interval", "leader_election"}

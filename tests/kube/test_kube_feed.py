@@ -8,9 +8,9 @@ from fairway.api import kinds
 from fairway.api.kinds import ApiObject, Kind
 from fairway.api.scheduling import PodGroup, PodGroupSpec
 from fairway.drive.store import ObjectStore
+from fairway.kube.kinds import SCHEDULER_KINDS
 from fairway.kube.reading.feed import Feed
 from fairway.kube.reading.reflector import Delivery, Gone
-from fairway.kube.reading.served import SCHEDULER_KINDS
 from support.objects import node, pod
 
 NODE, POD = (next(kind for kind in SCHEDULER_KINDS if kind.name == name) for name in ("Node", "Pod"))

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from fairway.app.live.program import LeaderElection
-from fairway.kube.install.bundle import objects
 from fairway.kube.install.options import InstallOptions
+from fairway.kube.install.output import objects
 from kube.cluster import eventually
 from kube.fleet_process import FleetProcess
 from kube.history import DirectClient, History

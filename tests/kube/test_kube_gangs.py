@@ -16,8 +16,8 @@ from fairway.clock import SECOND, Micros, to_datetime
 from fairway.drive.change import Bind, Change, Evict
 from fairway.drive.planned_changes import pod_key
 from fairway.drive.scheduler_loop import Cycle, SchedulerLoop
-from fairway.kube.guards.budgets import hold_budgets, withdrawals
 from fairway.kube.guards.gangs import GangGuard
+from fairway.kube.guards.refusals import hold_budgets, withdrawals
 from fairway.scheduler.plan import Binding, Eviction, Plan
 from support.engine import policy
 from support.objects import BEGIN, made, node, pod

@@ -18,8 +18,7 @@ from fairway.fleet.rules import Key
 from fairway.kube.http.exchange import NO_ANSWER, ApiAnswer, ApiRequest, Ending, WriteResult
 from fairway.kube.hub.decisions import Publication, are_same
 from fairway.kube.hub.loop import FleetLoop
-from fairway.kube.requests.events import EventNote
-from fairway.kube.requests.statuses import StatusWrite
+from fairway.kube.requests.statuses import EventNote, StatusWrite
 from fleet.fleet_objects import cluster, everywhere, placement
 from kube.hub_server import FakeServer, run
 from kube.stage import HandClock

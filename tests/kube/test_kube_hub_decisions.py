@@ -22,8 +22,7 @@ from fairway.kube.hub.decisions import Publication, Slices, are_same, as_publish
 from fairway.kube.hub.loop import FleetLoop
 from fairway.kube.server.connection import Connection
 from fairway.kube.writing.loop_thread import Courier
-from fairway.kube.writing.ready_writes import WriteRank
-from fairway.kube.writing.write_queue import WriteQueue
+from fairway.kube.writing.write_queue import WriteQueue, WriteRank
 from kube.hub_server import VERSION, FakeServer, run
 
 PLACEMENT = Placement(ObjectMeta("p", "ns", "uid-p"))

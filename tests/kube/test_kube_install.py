@@ -14,11 +14,11 @@ import yaml
 from msgspec import inspect
 
 from fairway.api.policy import parse_policy
-from fairway.kube.install import bundle, output
+from fairway.kube.install import output
 from fairway.kube.install.access import cluster_rules, plural
 from fairway.kube.install.crds import fairway_crds, volcano_crds
 from fairway.kube.install.options import DEFAULT_POLICY, InstallOptions
-from fairway.kube.reading.served import SCHEDULER_KINDS
+from fairway.kube.kinds import SCHEDULER_KINDS
 from fairway.scheduler.plugins.installed import default_registry
 from support.cli import invoke
 
@@ -119,14 +119,14 @@ def test_what_is_read_may_be_listed_and_watched_and_nothing_else_is() -> None:
 
 
 def test_no_rule_has_a_star_and_no_secret_is_read() -> None:
-    for thing in bundle.objects(InstallOptions()):
+    for thing in output.objects(InstallOptions()):
         for rule in thing.get("rules", []):
             assert "*" not in (*rule["apiGroups"], *rule["resources"], *rule["verbs"])
             assert "secrets" not in rule["resources"]
 
 
 def test_the_deployment_needs_no_privilege() -> None:
-    (deployment,) = [thing for thing in bundle.objects(InstallOptions()) if thing["kind"] == "Deployment"]
+    (deployment,) = [thing for thing in output.objects(InstallOptions()) if thing["kind"] == "Deployment"]
     spec = deployment["spec"]["template"]["spec"]
     assert deployment["spec"]["replicas"] == 2
     assert spec["securityContext"]["runAsNonRoot"] is True
@@ -155,14 +155,14 @@ def test_the_policy_that_is_installed_is_one() -> None:
 
 
 def test_the_stream_is_the_objects() -> None:
-    assert list(yaml.safe_load_all(output.stream(InstallOptions()))) == bundle.objects(InstallOptions())
-    assert yaml.safe_load(invoke("install", "-o", "json").out)["items"] == bundle.objects(InstallOptions())
+    assert list(yaml.safe_load_all(output.stream(InstallOptions()))) == output.objects(InstallOptions())
+    assert yaml.safe_load(invoke("install", "-o", "json").out)["items"] == output.objects(InstallOptions())
 
 
 def test_crds_only_and_without_those_of_volcano() -> None:
-    kinds = [thing["kind"] for thing in bundle.objects(InstallOptions(crds_only=True))]
+    kinds = [thing["kind"] for thing in output.objects(InstallOptions(crds_only=True))]
     assert kinds == ["CustomResourceDefinition"] * 5
-    names = {thing["metadata"]["name"] for thing in bundle.objects(InstallOptions(volcano_crds=False))}
+    names = {thing["metadata"]["name"] for thing in output.objects(InstallOptions(volcano_crds=False))}
     assert "queues.scheduling.volcano.sh" not in names
     assert "default" in names
 
@@ -188,7 +188,7 @@ def test_the_chart_with_its_values_is_the_stream(volcano_crds: bool, web: bool, 
     for name, text in chart.items():
         if name.startswith("templates/"):
             rendered += [thing for thing in yaml.safe_load_all(render(text, values, options.namespace)) if thing]
-    expected = [thing for thing in bundle.objects(options) if thing["kind"] != "Namespace"]
+    expected = [thing for thing in output.objects(options) if thing["kind"] != "Namespace"]
     for thing in rendered:
         if thing["kind"] == "Queue":
             del thing["metadata"]["annotations"]
@@ -201,7 +201,7 @@ def test_the_chart_with_its_values_is_the_stream(volcano_crds: bool, web: bool, 
 
 
 def test_the_page_has_its_own_access_port_and_name() -> None:
-    plain, page = (bundle.objects(InstallOptions(web=web)) for web in (False, True))
+    plain, page = (output.objects(InstallOptions(web=web)) for web in (False, True))
     more = [thing for thing in page if thing not in plain and thing["kind"] != "Deployment"]
     assert [(thing["kind"], thing["metadata"]["name"]) for thing in more] == [
         (kind, "fairway-page")
@@ -222,7 +222,7 @@ def test_the_page_has_its_own_access_port_and_name() -> None:
 
 
 def pod_of(**options: Any) -> Any:
-    things = bundle.objects(InstallOptions(**options))
+    things = output.objects(InstallOptions(**options))
     (deployment,) = [thing for thing in things if thing["kind"] == "Deployment"]
     return deployment["spec"]["template"]["spec"]
 
@@ -294,7 +294,7 @@ def test_kustomize_builds_the_base(tmp_path: Path) -> None:
         (tmp_path / name).write_text(text)
     built = subprocess.run(["kubectl", "kustomize", str(tmp_path)], capture_output=True, text=True, check=True).stdout
     found = {(thing["kind"], thing["metadata"]["name"]) for thing in yaml.safe_load_all(built)}
-    assert found == {(thing["kind"], thing["metadata"]["name"]) for thing in bundle.objects(InstallOptions())}
+    assert found == {(thing["kind"], thing["metadata"]["name"]) for thing in output.objects(InstallOptions())}
 
 
 # -- the command -------------------------------------------------------------------------------------------------

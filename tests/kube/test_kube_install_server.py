@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from fairway.kube.install.admission import MAX_CLASSES
-from fairway.kube.install.bundle import objects
 from fairway.kube.install.options import InstallOptions
+from fairway.kube.install.output import objects
 from kube.controlplane.plane import SCHEDULER, ControlPlane
 from kube.servers import Refused, apply, ask, collection, create, eventually, namespace, pod, remove
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from fairway.kube.install.bundle import objects
 from fairway.kube.install.options import InstallOptions
+from fairway.kube.install.output import objects
 from kube.controlplane.plane import SCHEDULER, ControlPlane
 from kube.kubectl import Kubectl
 from kube.servers import apply, ask, create, eventually, namespace, pod

@@ -11,8 +11,7 @@ import pytest
 from fairway.kube.http.client import ApiClient
 from fairway.kube.http.exchange import DONE, NO_ANSWER, ApiAnswer, ApiRequest, Ending, Script, WriteResult, again
 from fairway.kube.server.connection import Connection, Identity
-from fairway.kube.writing.ready_writes import QueuedWrite, WriteRank
-from fairway.kube.writing.write_queue import WriteQueue
+from fairway.kube.writing.write_queue import QueuedWrite, WriteQueue, WriteRank
 from kube.test_kube_connections import PlayedServer, plain, play
 
 POST = ApiRequest("POST", "/w", b"{}")

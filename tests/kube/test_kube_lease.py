@@ -20,8 +20,7 @@ from hypothesis import strategies as st
 
 from fairway.errors import InputError
 from fairway.kube.http.exchange import NO_ANSWER, ApiAnswer, ApiRequest
-from fairway.kube.lease.keeper import LeaseKeeper
-from fairway.kube.lease.terms import Elector, LeaseSettings
+from fairway.kube.lease import Elector, LeaseKeeper, LeaseSettings
 from support.effort import examples
 from support.objects import BEGIN
 

@@ -16,8 +16,8 @@ import pytest
 from fairway.api import kinds
 from fairway.errors import ApiError, NoAnswerError
 from fairway.kube.reading import reflector as reflector_module
+from fairway.kube.reading.decoding import Sharing
 from fairway.kube.reading.reflector import Delivery, Gone, Reflector
-from fairway.kube.reading.slim import Sharing
 
 NODES = next(kind for kind in kinds.KINDS if kind.name == "Node")
 

@@ -108,7 +108,7 @@ def test_a_clock_that_is_set_back_is_caught_up_at_half_speed_and_never_goes_back
 
 def test_it_rests_only_where_nothing_is_to_be_done_for_a_while() -> None:
     thread, rests = LoopThread(), list[str]()
-    thread.rest = lambda: rests.append("rest")
+    thread.on_idle = lambda: rests.append("rest")
     soon = thread.now() + 5_000
     thread.call_at(soon, lambda: rests.append("soon"))
     thread.call_at(soon + 100_000, lambda: rests.append("later"))

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from fairway.kube.http.exchange import ApiAnswer, ApiRequest
+from fairway.kube.kinds import SCHEDULER_KINDS
 from fairway.kube.reading import reflector
-from fairway.kube.reading.served import SCHEDULER_KINDS
 from kube.cluster import Cluster, eventually
 from kube.intercepted import Faults, Send, is_settled
 from kube.live import Live

@@ -17,7 +17,7 @@ import pytest
 from fairway.app.live.program import LeaderElection
 from fairway.app.live.settings import read_settings
 from fairway.errors import InputError
-from fairway.kube.writing.ready_writes import WriteRank
+from fairway.kube.writing.write_queue import WriteRank
 from kube.cluster import Cluster, eventually
 from kube.live import Live
 

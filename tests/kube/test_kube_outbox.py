@@ -8,11 +8,9 @@ from random import Random
 
 from fairway.api.kinds import ObjectKey
 from fairway.kube.http.exchange import ApiAnswer, ApiRequest
-from fairway.kube.requests.events import EventWrite
-from fairway.kube.requests.statuses import StatusWrite
+from fairway.kube.requests.statuses import EventWrite, StatusWrite
 from fairway.kube.writing.outbox import Outbox
-from fairway.kube.writing.ready_writes import WriteRank
-from fairway.kube.writing.write_queue import WriteQueue
+from fairway.kube.writing.write_queue import WriteQueue, WriteRank
 
 POD: ObjectKey = ("Pod", "a", "p")
 
@@ -28,7 +26,7 @@ def event(name: str) -> EventWrite:
 class Wired:
     """An outbox with a queue to a server that answers with the given statuses, then with 200."""
 
-    def __init__(self, *answers: int, most_events: int = 2) -> None:
+    def __init__(self, *answers: int, max_events: int = 2) -> None:
         self.answers = list(answers)
         self.asked: list[str] = []
         self.failed: list[ObjectKey] = []
@@ -39,7 +37,7 @@ class Wired:
             self._at_once,
             status_failed=self.failed.append,
             event_failed=self.failed.append,
-            most_events=most_events,
+            max_events=max_events,
         )
 
     async def _send(self, request: ApiRequest, may_leave: object = None) -> ApiAnswer:

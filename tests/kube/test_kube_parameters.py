@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairway.api.devices import ResourceClaim
-from fairway.kube.reading.decoding import ObjectDecoder, UnreadableObject
-from fairway.kube.reading.parameters import DEEPEST, cut
-from fairway.kube.reading.served import SCHEDULER_KINDS, ServedKind
+from fairway.kube.kinds import SCHEDULER_KINDS
+from fairway.kube.reading.decoding import MAX_DEPTH, ObjectDecoder, UnreadableObject, without_deep_values
+from fairway.kube.reading.served import ServedKind
 
 RESULT = {"request": "r", "driver": "d", "pool": "p", "device": "gpu-0"}
 
@@ -31,10 +31,10 @@ def claim(name: str, levels: int, *, allocated: bool = False, broken: bool = Fal
     return f'{{"metadata":{meta},"spec":{{"devices":{{"config":{config}}}}},"status":{status}}}'.encode()
 
 
-@pytest.mark.parametrize("levels", [DEEPEST + 1, 150, 900, 5000])
+@pytest.mark.parametrize("levels", [MAX_DEPTH + 1, 150, 900, 5000])
 @pytest.mark.parametrize("broken", [False, True])
 def test_one_claim_of_a_page_is_left_out_by_its_name_and_the_others_are_read(levels: int, broken: bool) -> None:
-    items = b",".join([claim("one", 2), claim("deep", levels, broken=broken), claim("two", DEEPEST)])
+    items = b",".join([claim("one", 2), claim("deep", levels, broken=broken), claim("two", MAX_DEPTH)])
     page = decoder().page(
         b'{"kind":"ResourceClaimList","metadata":{"resourceVersion":"9","continue":"more"},"items":[' + items + b"]}"
     )
@@ -43,7 +43,7 @@ def test_one_claim_of_a_page_is_left_out_by_its_name_and_the_others_are_read(lev
     assert (page.version, page.more) == ("9", "more")
 
 
-@pytest.mark.parametrize("levels", [DEEPEST + 1, 900, 5000])
+@pytest.mark.parametrize("levels", [MAX_DEPTH + 1, 900, 5000])
 def test_one_event_is_left_out_by_its_name(levels: int) -> None:
     event = decoder().event(b'{"type":"MODIFIED","object":' + claim("deep", levels) + b"}")
     assert event.thing is None
@@ -52,7 +52,7 @@ def test_one_event_is_left_out_by_its_name(levels: int) -> None:
     assert event.unreadable.key == ("ResourceClaim", "a", "deep")
 
 
-@pytest.mark.parametrize("levels", [DEEPEST + 1, 900, 5000])
+@pytest.mark.parametrize("levels", [MAX_DEPTH + 1, 900, 5000])
 def test_devices_that_such_a_claim_has_already_count(levels: int) -> None:
     event = decoder().event(b'{"type":"ADDED","object":' + claim("deep", levels, allocated=True) + b"}")
     assert isinstance(event.thing, ResourceClaim)
@@ -61,14 +61,14 @@ def test_devices_that_such_a_claim_has_already_count(levels: int) -> None:
 
 
 def test_parameters_that_are_not_too_deep_are_kept_as_they_are() -> None:
-    event = decoder().event(b'{"type":"ADDED","object":' + claim("one", DEEPEST) + b"}")
+    event = decoder().event(b'{"type":"ADDED","object":' + claim("one", MAX_DEPTH) + b"}")
     assert isinstance(event.thing, ResourceClaim)
     opaque = event.thing.spec.devices.config[0].opaque
     assert opaque is not None
     value, levels = opaque.parameters["a"], 1
     while isinstance(value, list):
         value, levels = value[0] if value else None, levels + 1
-    assert levels == DEEPEST
+    assert levels == MAX_DEPTH
 
 
 def test_bytes_that_are_no_text_make_one_object_unreadable() -> None:
@@ -96,4 +96,4 @@ def pruned(value: Any, left: int) -> Any:
 @given(values, st.integers(1, 5), st.booleans())
 def test_what_is_cut_is_what_is_too_deep(value: Any, deepest: int, ascii_only: bool) -> None:
     text = json.dumps(value, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")
-    assert json.loads(cut(text, deepest)) == pruned(value, deepest)
+    assert json.loads(without_deep_values(text, deepest)) == pruned(value, deepest)

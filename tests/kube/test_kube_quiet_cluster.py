@@ -13,12 +13,11 @@ from msgspec.structs import replace
 
 from fairway.app.live.status_timer import StatusTimer
 from fairway.clock import SECOND, Micros
-from fairway.kube.requests.events import EventMaker, EventWrite
-from fairway.kube.requests.statuses import StatusWrite
-from fairway.kube.status import pod_events
-from fairway.kube.status.events import EventWriter
+from fairway.kube.requests.statuses import EventMaker, EventWrite, StatusWrite
+from fairway.kube.status import event_writer
+from fairway.kube.status.event_writer import EventWriter
 from fairway.kube.status.groups import group_facts
-from fairway.kube.status.writer import StatusWriter
+from fairway.kube.status.status_writer import StatusWriter
 from fairway.kube.throttle import DeferredWrites, Repeats, StatusFacts
 from kube.stage import LoopStage
 from support.effort import examples
@@ -163,7 +162,7 @@ def test_a_group_says_at_last_how_its_pods_stand(story: list[tuple[int, str, flo
     assert job is not None
     shown: Any = group("g", minimum=minimum).status
     last = stage.last()
-    facts = group_facts(job, stage.writer._said.get("default/g"), replace(shown, phase=last["phase"]))
+    facts = group_facts(job, stage.writer._planned.get("default/g"), replace(shown, phase=last["phase"]))
     if facts is not None and job.tasks:
         assert (last["phase"], last["running"], last["succeeded"], last["failed"]) == facts[:4]
 
@@ -276,12 +275,12 @@ def test_the_pods_of_a_large_gang_do_not_all_get_one_and_not_at_once() -> None:
     stage = QuietStage(node("n1", cpu=1), *gangs)
     stage.clock.move(3)
     told = len(of_kind(stage.events(), "Pod"))
-    assert pod_events.BURST <= told <= pod_events.BURST + 2 * pod_events.RATE
+    assert event_writer.BURST <= told <= event_writer.BURST + 2 * event_writer.RATE
     stage.clock.move(5)
     more = len(of_kind(stage.events(), "Pod"))
-    assert 5 * pod_events.RATE - 1 <= more <= 5 * pod_events.RATE + 1
+    assert 5 * event_writer.RATE - 1 <= more <= 5 * event_writer.RATE + 1
     stage.clock.move(600)
-    assert told + more + len(of_kind(stage.events(), "Pod")) == 4 * pod_events.MAX_PER_JOB
+    assert told + more + len(of_kind(stage.events(), "Pod")) == 4 * event_writer.MAX_PER_JOB
 
 
 def test_pods_that_are_bound_in_time_get_none() -> None:

@@ -18,11 +18,11 @@ from fairway.api.kinds import ApiObject, Kind
 from fairway.app.live.program import LeaderElection
 from fairway.errors import ApiError, NoAnswerError
 from fairway.kube.http.client import ApiClient, Query
+from fairway.kube.kinds import SCHEDULER_KINDS
 from fairway.kube.reading import reflector as reflector_module
-from fairway.kube.reading.decoding import UnreadableObject
+from fairway.kube.reading.decoding import Sharing, UnreadableObject
 from fairway.kube.reading.reflector import Delivery, Gone, Reflector
-from fairway.kube.reading.served import SCHEDULER_KINDS, find_served
-from fairway.kube.reading.slim import Sharing
+from fairway.kube.reading.served import find_served
 from fairway.kube.server.kubeconfig import find_connection
 from fairway.state.cluster import Event
 from kube.cluster import Cluster, crd, eventually

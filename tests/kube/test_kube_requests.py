@@ -100,7 +100,7 @@ def test_a_binding_names_the_uid_and_carries_the_annotations() -> None:
         ([error(409, "is being deleted"), pod(deleted=True)], "refused", "is being deleted"),
         ([error(409, "already assigned"), pod(node="n9")], "refused", "on node n9"),
         ([error(409, "already assigned"), pod(node="n1")], "done", ""),
-        ([error(409, "precondition"), pod(uid="u2")], "refused", "another has its name"),
+        ([error(409, "precondition"), pod(uid="u2")], "refused", "another one has its name"),
         ([NO_ANSWER, pod(node="n1")], "done", ""),
         ([NO_ANSWER, pod()], "again", "no answer"),
         ([NO_ANSWER, NO_ANSWER], "again", "no answer"),

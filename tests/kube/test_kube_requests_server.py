@@ -35,14 +35,21 @@ from fairway.drive.change import (
     WriteReservation,
 )
 from fairway.kube.http.exchange import ApiAnswer, ApiRequest, Ending, Script, WriteResult
-from fairway.kube.install.bundle import objects
 from fairway.kube.install.options import InstallOptions
-from fairway.kube.lease.keeper import LeaseKeeper
-from fairway.kube.lease.terms import Elector, LeaseSettings, boot_clock
+from fairway.kube.install.output import objects
+from fairway.kube.lease import Elector, LeaseKeeper, LeaseSettings, boot_clock
 from fairway.kube.requests.changes import script_of
 from fairway.kube.requests.claims import FINALIZER
-from fairway.kube.requests.events import EventMaker, EventNote, Regarding
-from fairway.kube.requests.statuses import class_status, kube_group, pod_waits, queue_status, volcano_group
+from fairway.kube.requests.statuses import (
+    EventMaker,
+    EventNote,
+    Regarding,
+    class_status,
+    kube_group,
+    pod_waits,
+    queue_status,
+    volcano_group,
+)
 from fairway.scheduler.plan import Binding, Eviction
 from fairway.state.annotations import NOMINATED_SINCE
 from kube.controlplane.plane import ControlPlane
@@ -156,7 +163,7 @@ def test_bindings_of_pods_that_are_gone_others_gated_or_terminating_are_refused(
     made = waiting(sent, "plain")
     for change, said in (
         (Bind(("Pod", SPACE, "nowhere"), "u", Binding("x", "n"), NOW), "gone"),
-        (bind(made, uid="00000000-0000-0000-0000-000000000000"), "another has its name"),
+        (bind(made, uid="00000000-0000-0000-0000-000000000000"), "another one has its name"),
     ):
         ending = sent.carry_out(change)
         assert ending.result == WriteResult.REFUSED

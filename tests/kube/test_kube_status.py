@@ -15,11 +15,10 @@ from msgspec.structs import replace
 from fairway.api.meta import Condition
 from fairway.clock import SECOND, to_datetime
 from fairway.kube.http.exchange import ApiAnswer
-from fairway.kube.requests import events as event_requests
-from fairway.kube.requests.events import EventMaker, EventNote, EventWrite, Regarding
-from fairway.kube.requests.statuses import StatusWrite
-from fairway.kube.status.events import EventWriter
-from fairway.kube.status.writer import StatusWriter
+from fairway.kube.requests import statuses as event_requests
+from fairway.kube.requests.statuses import EventMaker, EventNote, EventWrite, Regarding, StatusWrite
+from fairway.kube.status.event_writer import EventWriter
+from fairway.kube.status.status_writer import StatusWriter
 from fairway.kube.throttle import StatusFacts, StatusThrottle, substance
 from kube.stage import LoopStage
 from support.effort import examples
@@ -365,10 +364,10 @@ def test_very_many_events_that_fail_cost_little_each(monkeypatch: pytest.MonkeyP
     maker = EventMaker("me", lambda: str(next(numbers)))
     written = [maker.write(note(chr(0x4E00 + number), number)) for number in range(200)]
     written += [maker.write(note(chr(0x4E00 + number), 1000 + number)) for number in range(180, 200)]
-    assert len(maker._known) == len(maker._kinds) == 50
+    assert len(maker._series) == len(maker._kinds) == 50
     for write in written[:150] + written[190:]:
         maker.forget(write.key)
-    assert len(maker._known) == len(maker._kinds) == 30
+    assert len(maker._series) == len(maker._kinds) == 30
     assert maker.write(note(chr(0x4E00 + 199), 1300)).request.method == "POST"
 
 

@@ -13,9 +13,9 @@ import yaml
 
 from fairway.api.meta import Condition
 from fairway.clock import to_datetime, wall_clock
-from fairway.kube.install.bundle import objects
 from fairway.kube.install.crds import volcano_crds
 from fairway.kube.install.options import InstallOptions
+from fairway.kube.install.output import objects
 from fairway.kube.requests.statuses import StatusWrite, queue_status, volcano_group
 from kube.controlplane.plane import SCHEDULER, ControlPlane
 from kube.servers import Refused, apply, ask, create, eventually, namespace, remove

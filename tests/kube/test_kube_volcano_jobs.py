@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from fairway.kube.install.bundle import objects
 from fairway.kube.install.options import InstallOptions
+from fairway.kube.install.output import objects
 from kube.cluster import Cluster, eventually
 from kube.controlplane import volcano_build
 from kube.controlplane.plane import ControlPlane, data_folder

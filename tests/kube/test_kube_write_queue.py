@@ -22,8 +22,7 @@ from fairway.kube.http.exchange import (
     refused,
 )
 from fairway.kube.writing import write_queue
-from fairway.kube.writing.ready_writes import QueuedWrite, WriteRank
-from fairway.kube.writing.write_queue import WriteQueue
+from fairway.kube.writing.write_queue import QueuedWrite, WriteQueue, WriteRank
 
 OK = ApiAnswer(200)
 
@@ -348,7 +347,7 @@ def test_an_error_of_ours_costs_one_write_and_no_worker(monkeypatch: pytest.Monk
 
     async def story() -> None:
         queue = queue_to(server)
-        queue.on_mistake = mistakes.append
+        queue.on_bug = mistakes.append
         queue.add(QueuedWrite("broken", WriteRank.BIND, broken, lambda ending: ended.append(("broken", ending))))
         queue.add(write("good", ended))
         queue.start()
@@ -358,4 +357,4 @@ def test_an_error_of_ours_costs_one_write_and_no_worker(monkeypatch: pytest.Monk
     assert dict(ended)["good"] == DONE
     assert dict(ended)["broken"].result is WriteResult.REFUSED
     assert "KeyError" in dict(ended)["broken"].why
-    assert server.asked.count("broken") == len(mistakes) == write_queue.MOST_MISTAKES
+    assert server.asked.count("broken") == len(mistakes) == write_queue.MAX_BUGS

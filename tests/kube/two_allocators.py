@@ -19,8 +19,7 @@ from fairway.api.kinds import ApiObject, ObjectKey
 from fairway.api.pods import Pod
 from fairway.drive.change import AllocateClaim, Bind, Change, ReleaseClaim
 from fairway.drive.planned_changes import pod_key
-from fairway.kube.guards.claim_guard import ClaimGuard
-from fairway.kube.guards.device_check import DeviceCheck
+from fairway.kube.guards.devices import ClaimGuard, DeviceCheck
 from kube.stage import LoopStage
 from support.claims import claim, claiming, device_class, exactly, gpu
 from support.devices import DRIVER, resource_slice

@@ -16,8 +16,7 @@ from fairway.agent.publishing import NodeObject, Pools
 from fairway.api.devices import DeviceAttribute
 from fairway.devices.model.device import ANNOTATION
 from fairway.errors import ApiError
-from fairway.kube.http.client import ApiClient
-from fairway.kube.http.exchange import MERGE_PATCH
+from fairway.kube.http import MERGE_PATCH, ApiClient
 
 RESOURCES = "fairway.dev/device-resources"
 """The resources whose capacity was written here, so that the next process can take them back."""

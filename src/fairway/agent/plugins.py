@@ -25,7 +25,7 @@ from fairway.agent.protocol import device_plugin_pb2 as messages
 from fairway.agent.protocol.rpc import DEVICE_PLUGIN, stream_call, unary_call
 from fairway.agent.sockets import dial, is_socket
 from fairway.errors import PrepareError
-from fairway.kube.http.exchange import Backoff
+from fairway.kube.http import Backoff
 
 HEALTHY = "Healthy"
 

@@ -21,9 +21,8 @@ from fairway.api.devices import ResourceSlice
 from fairway.api.meta import ObjectMeta, OwnerReference
 from fairway.app.logs import RunLog
 from fairway.errors import ApiError
-from fairway.kube.http.client import ApiClient
-from fairway.kube.http.exchange import Backoff
-from fairway.kube.reading.served import version_path
+from fairway.kube.http import ApiClient, Backoff
+from fairway.kube.reading import version_path
 
 INTERVAL = 1.0
 """Seconds between two writes."""

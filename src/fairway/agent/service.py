@@ -35,10 +35,9 @@ from fairway.app.health import HealthServer
 from fairway.app.logs import RunLog, forward_library_logs
 from fairway.app.stopping import finished_before_stop, stop_signals
 from fairway.errors import ApiError, InputError, PrepareError
-from fairway.kube.http.client import ApiClient
-from fairway.kube.http.paths import object_path
-from fairway.kube.reading.served import find_served
-from fairway.kube.server.connection import Connection
+from fairway.kube.http import ApiClient, object_path
+from fairway.kube.reading import find_served
+from fairway.kube.server import Connection
 
 REFRESH = 30.0
 """Seconds between two looks at the host, at the mapping and at the labels of the node."""

@@ -25,18 +25,13 @@ from fairway.app.logs import RunLog
 from fairway.clock import SECOND
 from fairway.fleet import FleetPlan
 from fairway.fleet.rules import Key
-from fairway.kube.http.exchange import Ending, WriteResult
-from fairway.kube.hub.decisions import Publication
-from fairway.kube.hub.loop import FleetLoop
-from fairway.kube.hub.turns import FairTurns
-from fairway.kube.reading.feed import Feed
-from fairway.kube.reading.reflector import Delivery
-from fairway.kube.reading.served import FLEET_KINDS
-from fairway.kube.requests.events import EventMaker, EventNote
-from fairway.kube.requests.statuses import StatusWrite
-from fairway.kube.server.connection import Connection
-from fairway.kube.writing.outbox import Outbox
-from fairway.kube.writing.ready_writes import QueuedWrite, WriteRank
+from fairway.kube.http import Ending, WriteResult
+from fairway.kube.hub import FairTurns, FleetLoop, Publication
+from fairway.kube.kinds import FLEET_KINDS
+from fairway.kube.reading import Delivery, Feed
+from fairway.kube.requests import EventMaker, EventNote, StatusWrite
+from fairway.kube.server import Connection
+from fairway.kube.writing import Outbox, QueuedWrite, WriteRank
 
 __all__ = ["FleetController", "FleetSettings"]
 

@@ -99,7 +99,7 @@ def command(
     except ModuleNotFoundError as error:
         raise inputs.missing_extra(error, "agent") from None
     from fairway.agent.settings import check_settings
-    from fairway.kube.server.kubeconfig import find_connection
+    from fairway.kube.server import find_connection
 
     settings = check_settings({name: value for name, value in flags.items() if value is not None})
     connection = find_connection(kubeconfig, context)

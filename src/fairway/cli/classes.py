@@ -223,7 +223,7 @@ def _apply_classes(class_name: str | None, output: str, *, watch: bool) -> int:
     """Publish classes; returns the exit status, which is 1 if a class is not published, or only in part."""
 
     try:
-        from fairway.kube.server.kubeconfig import find_connection
+        from fairway.kube.server import find_connection
     except ModuleNotFoundError as error:
         raise inputs.missing_extra(error, "kube") from None
     options = click.get_current_context().ensure_object(Options)
@@ -238,7 +238,7 @@ def _apply_classes(class_name: str | None, output: str, *, watch: bool) -> int:
 async def _publish(connection: Any, class_name: str | None, output: str, *, watch: bool) -> int:
     from fairway.errors import InputError
     from fairway.kube.class_export import ClassPublisher
-    from fairway.kube.http.client import ApiClient
+    from fairway.kube.http import ApiClient
 
     client, before = ApiClient(connection), None
     try:

@@ -47,7 +47,7 @@ def command(**flags: Any) -> None:
     except ModuleNotFoundError as error:
         raise inputs.missing_extra(error, "kube") from None
     from fairway.app.hub import FleetSettings
-    from fairway.kube.server.kubeconfig import find_connection
+    from fairway.kube.server import find_connection
 
     try:
         settings = msgspec.convert(_nested(given_settings(flags)), FleetSettings, str_keys=True)

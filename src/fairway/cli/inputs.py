@@ -314,9 +314,9 @@ def live_manifests(*, of_fleet: bool = False) -> Manifests:
     from fairway.api.manifests import Manifests
 
     try:
-        from fairway.kube.reading.served import FLEET_KINDS
-        from fairway.kube.reading.whole_cluster import ALL_KINDS, read_cluster
-        from fairway.kube.server.kubeconfig import find_connection
+        from fairway.kube.kinds import FLEET_KINDS
+        from fairway.kube.reading import ALL_KINDS, read_cluster
+        from fairway.kube.server import find_connection
     except ModuleNotFoundError as error:
         raise missing_extra(error, "kube") from None
     options = click.get_current_context().ensure_object(Options)

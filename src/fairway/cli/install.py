@@ -113,8 +113,14 @@ def command(
     """
     from fairway.cli.inputs import read_policy, read_text
     from fairway.errors import InputError
-    from fairway.kube.install import output as writing
-    from fairway.kube.install.options import DEFAULT_POLICY, InstallOptions
+    from fairway.kube.install import (
+        DEFAULT_POLICY,
+        InstallOptions,
+        helm_chart,
+        json_list,
+        kustomize_base,
+        stream,
+    )
 
     names = tuple(name.strip() for name in scheduler_names.split(","))
     _check_names("--namespace", [namespace])
@@ -154,13 +160,13 @@ def command(
         **({"image": image} if image else {}),
     )
     if output == "yaml":
-        texts = {"fairway.yaml": writing.stream(options)}
+        texts = {"fairway.yaml": stream(options)}
     elif output == "json":
-        texts = {"fairway.json": writing.json_list(options)}
+        texts = {"fairway.json": json_list(options)}
     elif out is None:
         raise InputError(f"-o {output} writes several files and requires --out DIR")
     else:
-        texts = writing.helm_chart(options) if output == "helm" else writing.kustomize_base(options)
+        texts = helm_chart(options) if output == "helm" else kustomize_base(options)
     if out is None:
         echo("".join(texts.values()), nl=False)
     else:

@@ -121,7 +121,7 @@ def command(config: str | None, **flags: Any) -> None:
     except ModuleNotFoundError as error:
         raise inputs.missing_extra(error, "kube") from None
     from fairway.app.live import read_settings
-    from fairway.kube.server.kubeconfig import find_connection
+    from fairway.kube.server import find_connection
 
     settings = read_settings(config, _settings(flags))
     connection = find_connection(settings.kubeconfig, settings.context)

@@ -1,13 +1,14 @@
-"""When a status is written again (spec K9): in substance at once, a new text once it has stood, a count now and then.
+"""When a status is written again (spec K9): a new state at once, a new text once it has stood, counts from time to
+time.
 
-What is written of an object has three parts. Its *state* (a phase, a condition's status) changes rarely and is waited
-for by machines: it is written at once. Its *text* says why: a new one is written when it has stood for `INTERVAL`, so
-that a message never flips between two reasons that take turns. Numbers, those in a text among them, move in every
-cycle: they are written at most once in `INTERVAL`.
+A status has three parts. Its *state* (a phase, a condition's status) changes rarely and programs wait for it: it is
+written at once. Its *text* says why: a new one is written once it has stood for `INTERVAL`, so that a message never
+flips between two alternating reasons. Numbers, those in a text among them, change in every cycle: they are written at
+most once in `INTERVAL`.
 
-`StatusThrottle` says whether facts may be written now, and if not, when. `DeferredWrites` keeps what may not be written
-yet and hands it out when its time comes, so that nothing depends on another cycle: once things are quiet for an
-interval, what was written is what was offered last. Both are driven by the times that they are given alone.
+`StatusThrottle` decides whether facts may be written now, and if not, when. `DeferredWrites` keeps what may not be
+written yet and returns it when it is due, so that nothing depends on another cycle: after a quiet interval the last
+offered value is the written one. Both depend only on the times that are passed in.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ V = TypeVar("V")
 
 
 class StatusFacts(NamedTuple):
-    """What a status says; equal ones need no write."""
+    """The content of a status; equal facts need no write."""
 
     state: tuple[str, ...] = ()
     text: str = ""
@@ -47,23 +48,23 @@ def substance(text: str) -> str:
 class _LastWritten:
     facts: StatusFacts
     at: Micros | None
-    """None: it was found on the object, from an earlier run."""
+    """None: it was found on the object, written by an earlier process."""
     wanted: str | None = None
     """The substance of the text that is wanted instead."""
     since: Micros = 0
     due: Micros | None = None
-    """When what is wanted may be written."""
+    """When the wanted text may be written."""
 
 
 class StatusThrottle(Generic[K]):
-    """By object: what was written last and when."""
+    """What was last written of each object, and when."""
 
     def __init__(self, interval: Micros = INTERVAL) -> None:
         self._interval = interval
         self._written: dict[K, _LastWritten] = {}
 
     def is_due(self, key: K, facts: StatusFacts, now: Micros, shown: StatusFacts = NOTHING_WRITTEN) -> bool:
-        """Whether to write this now. `shown` is what the object says, for one that is new here."""
+        """Whether to write these facts now. `shown` are those on the object, for one that is new here."""
         written = self._written.get(key)
         if written is None:
             written = self._written[key] = _LastWritten(shown, None)
@@ -91,17 +92,17 @@ class StatusThrottle(Generic[K]):
         self._written[key] = _LastWritten(facts, now)
 
     def last(self, key: K) -> tuple[StatusFacts, Micros] | None:
-        """What was written here last, and when; None: nothing in this run."""
+        """What this process last wrote, and when; None: nothing."""
         written = self._written.get(key)
         return None if written is None or written.at is None else (written.facts, written.at)
 
     def next_look(self, key: K) -> Micros | None:
-        """When what was last wanted may be written; None if nothing waits."""
+        """When the deferred facts may be written; None if there are none."""
         written = self._written.get(key)
         return None if written is None else written.due
 
     def forget(self, key: K) -> None:
-        """The object is gone, or what was written did not arrive: the next look begins with what it says."""
+        """The object is gone, or a write did not arrive: the next comparison is with the object itself."""
         self._written.pop(key, None)
 
     def __len__(self) -> int:
@@ -114,7 +115,7 @@ class StatusThrottle(Generic[K]):
 
 
 class Repeats(NamedTuple):
-    """After what time a value is written once more, although it has not changed: doubled each time."""
+    """When an unchanged value is written again: after `first`, then after twice the time each, up to `longest`."""
 
     first: Micros
     longest: Micros
@@ -129,14 +130,14 @@ class _Deferred(Generic[V]):
     facts: StatusFacts
     due: Micros
     times: int = -1
-    """How often it was repeated; -1: it was not written yet."""
+    """How often it was repeated; -1: not written yet."""
 
 
 class DeferredWrites(Generic[K, V]):
-    """Values on their way to be written, one for each key: the newest replaces all that were offered before it.
+    """Values to be written, one for each key: a new one replaces the one before it.
 
-    `offer` says whether to write the value now. If not, `due` returns it when its time comes, unless it was replaced or
-    withdrawn by then. With `repeats`, `due` also returns a value that still stands after the time given there.
+    `offer` returns whether to write the value now. If not, `due` returns it when it is due, unless it was replaced or
+    withdrawn by then. With `repeats`, `due` also returns unchanged values again.
     """
 
     def __init__(self, interval: Micros = INTERVAL, repeats: Repeats | None = None) -> None:
@@ -144,37 +145,37 @@ class DeferredWrites(Generic[K, V]):
         self._repeats = repeats
         self._deferred: dict[K, _Deferred[V]] = {}
         self._heap: list[tuple[Micros, int, K]] = []
-        """When to look at which key. Entries whose time is not that of the key any more are skipped."""
+        """When each key is due. Entries whose time is no longer that of the key are skipped."""
         self._pushed = 0
 
     def offer(self, key: K, facts: StatusFacts, value: V, now: Micros, shown: StatusFacts = NOTHING_WRITTEN) -> bool:
-        """The newest facts and value of a key. True: write it now; it counts as written."""
+        """The newest facts and value of a key. True: write the value now; it counts as written."""
         if self._throttle.is_due(key, facts, now, shown):
             self._wrote(key, facts, value, now, 0)
             return True
-        known, when = self._deferred.get(key), self._throttle.next_look(key)
+        deferred, when = self._deferred.get(key), self._throttle.next_look(key)
         if when is not None:
             self._defer(key, _Deferred(value, facts, when))
-        elif known is not None:  # what was written stands
-            if known.times < 0:
+        elif deferred is not None:  # the written value is wanted again
+            if deferred.times < 0:
                 self._wait_for_repeat(key, facts, value, now, 0)
             else:
-                known.value = value
-        elif self._repeats is not None:  # found on the object, from an earlier run
+                deferred.value = value
+        elif self._repeats is not None:  # found on the object, written by an earlier process
             self._wait_for_repeat(key, facts, value, now, 0)
         return False
 
     def due(self, now: Micros) -> list[tuple[K, V]]:
-        """Values whose time has come, in the order of their times; they count as written."""
-        found: list[tuple[K, V]] = []
+        """Values that are due, in order of time; they count as written."""
+        values: list[tuple[K, V]] = []
         while self._heap and self._heap[0][0] <= now:
             when, _, key = heapq.heappop(self._heap)
             entry = self._deferred.get(key)
             if entry is None or entry.due != when:
                 continue
-            found.append((key, entry.value))
+            values.append((key, entry.value))
             self._wrote(key, entry.facts, entry.value, now, entry.times + 1)
-        return found
+        return values
 
     def next_due(self) -> Micros | None:
         """When `due` has something to return; None if nothing is deferred."""
@@ -191,11 +192,11 @@ class DeferredWrites(Generic[K, V]):
         return self._deferred.keys()
 
     def withdraw(self, key: K) -> None:
-        """The value is not wanted any more; what was written of the key is still known."""
+        """The value is no longer wanted; what was written of the key is still remembered."""
         self._deferred.pop(key, None)
 
     def forget(self, key: K) -> None:
-        """The object is gone, or a write did not arrive: the next offer begins with what the object says."""
+        """The object is gone, or a write did not arrive: the next offer is compared with the object itself."""
         self._deferred.pop(key, None)
         self._throttle.forget(key)
 
@@ -221,16 +222,16 @@ class DeferredWrites(Generic[K, V]):
             self._defer(key, _Deferred(value, facts, now + self._repeats.after(times), times))
 
     def _defer(self, key: K, entry: _Deferred[V]) -> None:
-        known = self._deferred.get(key)
+        replaced = self._deferred.get(key)
         self._deferred[key] = entry
-        if known is None or known.due != entry.due:
+        if replaced is None or replaced.due != entry.due:
             self._pushed += 1
             heapq.heappush(self._heap, (entry.due, self._pushed, key))
             if len(self._heap) > 64 + 4 * len(self._deferred):
                 self._tidy()
 
     def _tidy(self) -> None:
-        """Drop entries of the heap that would be skipped: a key that is offered often leaves one each time."""
+        """Drop entries that would be skipped: a key that is offered often leaves one each time."""
         self._heap = [
             (one.due, self._pushed + place, key) for place, (key, one) in enumerate(self._deferred.items(), 1)
         ]

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from fairway.errors import ApiError, NoAnswerError
-from fairway.kube.http.client import ApiClient
+from fairway.kube.http import ApiClient
 from fairway.web.asking import RequestRefusedError, Viewer
 
 KEPT = 60.0

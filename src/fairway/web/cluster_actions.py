@@ -14,9 +14,8 @@ from fairway.app.view.models.jobs import JobAction, JobActionRequest, JobSummary
 from fairway.app.view.picture import pod_of
 from fairway.app.view.watch import ClusterWatch
 from fairway.errors import ApiError, NoAnswerError
-from fairway.kube.http.client import ApiClient
-from fairway.kube.http.exchange import JSON, MERGE_PATCH
-from fairway.kube.server.connection import Connection, FixedCredentials, Identity
+from fairway.kube.http import JSON, MERGE_PATCH, ApiClient
+from fairway.kube.server import Connection, FixedCredentials, Identity
 from fairway.state.annotations import HOLD, is_held
 from fairway.state.jobs import WAITING, Job, TaskState
 from fairway.web.asking import RequestRefusedError, Viewer

@@ -23,9 +23,9 @@ from fairway.fleet.overview import ClusterOverview, overview
 from fairway.fleet.place import place
 from fairway.fleet.plan import placement_document
 from fairway.fleet.state import FleetState
-from fairway.kube.reading.served import FLEET_KINDS
-from fairway.kube.reading.whole_cluster import read_cluster
-from fairway.kube.server.kubeconfig import find_connection
+from fairway.kube.kinds import FLEET_KINDS
+from fairway.kube.reading import read_cluster
+from fairway.kube.server import find_connection
 
 KEPT = 10.0
 """Seconds for which data of the hub is cached."""

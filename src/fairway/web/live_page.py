@@ -33,8 +33,8 @@ from fairway.app.view.scheduler_page import NO_FACTS, ProgramFacts
 from fairway.app.view.watch import ClusterWatch
 from fairway.clock import wall_clock
 from fairway.errors import InputError
-from fairway.kube.http.client import ApiClient
-from fairway.kube.server.kubeconfig import find_connection
+from fairway.kube.http import ApiClient
+from fairway.kube.server import find_connection
 from fairway.scheduler.plugins.installed import default_registry
 from fairway.state.events import Deleted, Event, Upserted
 from fairway.web.access import Access, LoopbackAccess

@@ -22,7 +22,7 @@ from fairway.app.records import without_free_text, written
 from fairway.clock import format_rfc3339
 from fairway.drive import Change, Cycle, SchedulerLoop, title
 from fairway.errors import InputError
-from fairway.kube.writing.loop_thread import LoopThread
+from fairway.kube.writing import LoopThread
 from fairway.scheduler.decide import decide_and_explain
 from fairway.state.events import Event
 

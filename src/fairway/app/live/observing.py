@@ -23,8 +23,8 @@ from fairway.app.logs import RunLog
 from fairway.clock import SECOND, wall_clock
 from fairway.drive import Bind, Change, Evict, title
 from fairway.errors import ApiError
-from fairway.kube.http.exchange import ApiAnswer, ApiRequest
-from fairway.kube.reading.decoding import UnreadableObject
+from fairway.kube.http import ApiAnswer, ApiRequest
+from fairway.kube.reading import UnreadableObject
 from fairway.state.events import Deleted, Event
 from fairway.state.reader import gates_of_pod
 

@@ -12,7 +12,7 @@ import msgspec
 from fairway.api.meta import ApiStruct
 from fairway.api.policy import Policy, default_policy, parse_policy
 from fairway.errors import ApiError, FairwayError, InputError
-from fairway.kube.http.client import ApiClient
+from fairway.kube.http import ApiClient
 from fairway.scheduler.plugins.installed import default_registry
 
 POLICY_KEY = "policy.yaml"

@@ -30,16 +30,11 @@ from fairway.app.live.watchdog import StallWatchdog
 from fairway.app.logs import RunLog, forward_library_logs
 from fairway.app.stopping import finished_before_stop, stop_signals
 from fairway.clock import wall_clock
-from fairway.kube.http.client import ApiClient
-from fairway.kube.lease.keeper import LeaseKeeper
-from fairway.kube.lease.terms import Elector, LeaseSettings, boot_clock
-from fairway.kube.reading.feed import Feed
-from fairway.kube.reading.reflector import Delivery, ReadObserver, Reflector
-from fairway.kube.reading.slim import Sharing
-from fairway.kube.server.connection import Connection
-from fairway.kube.writing.loop_thread import Courier, LoopThread
-from fairway.kube.writing.ready_writes import WriteRank
-from fairway.kube.writing.write_queue import WriteQueue
+from fairway.kube.http import ApiClient
+from fairway.kube.lease import Elector, LeaseKeeper, LeaseSettings, boot_clock
+from fairway.kube.reading import Delivery, Feed, ReadObserver, Reflector, Sharing
+from fairway.kube.server import Connection
+from fairway.kube.writing import Courier, LoopThread, WriteQueue, WriteRank
 
 FINISH = 15.0
 """Seconds for the last cycle and its writes after the signal to stop; a pod has 30 by default."""
@@ -128,7 +123,7 @@ class KubeProgram(ABC):
         self._random = random or Random()
         self._program_metrics = metrics
         self._thread = LoopThread()
-        self._thread.rest = collect_young
+        self._thread.on_idle = collect_young
         self._watchdog = StallWatchdog(self._thread, log, metrics, settings.stall_timeout, settings.unhealthy_after)
         self._complete = False
         self._leads = False
@@ -226,7 +221,7 @@ class KubeProgram(ABC):
             self._client.send, may_write=self._may_write, term=self._term_now, workers=self._common.connections
         )
         self._queue.on_request = RequestObserver(self._program_metrics)
-        self._queue.on_mistake = self._log_internal_error
+        self._queue.on_bug = self._log_internal_error
         self._courier = Courier(self._sockets, self._thread.hand_over)
         self._lease = self._lease_keeper()
         await self._prepare()

@@ -13,9 +13,16 @@ from fairway.app.logs import RunLog
 from fairway.clock import SECOND, Clock, Micros, format_rfc3339
 from fairway.drive import MemberReport
 from fairway.fleet.names import REPORTED_AT, REPORTED_UNTIL
-from fairway.kube.http.client import ApiClient
-from fairway.kube.http.exchange import MERGE_PATCH, ApiAnswer, ApiRequest, encoded, explained
-from fairway.kube.http.paths import collection_path, object_path
+from fairway.kube.http import (
+    MERGE_PATCH,
+    ApiAnswer,
+    ApiClient,
+    ApiRequest,
+    collection_path,
+    encoded,
+    explained,
+    object_path,
+)
 
 CLUSTERS = "cluster.open-cluster-management.io/v1"
 SCORES = "cluster.open-cluster-management.io/v1alpha1"

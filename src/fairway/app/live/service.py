@@ -42,27 +42,23 @@ from fairway.drive import (
     member_scores,
 )
 from fairway.errors import NoAnswerError
-from fairway.kube.guards.budgets import hold_budgets, withdrawals
-from fairway.kube.guards.claim_guard import ClaimGuard
-from fairway.kube.guards.device_check import DeviceCheck
-from fairway.kube.guards.device_conflicts import DeviceConflictWriter
-from fairway.kube.guards.gangs import GangGuard
-from fairway.kube.guards.reservation_access import reservation_problem
-from fairway.kube.guards.volume_waits import VolumeWaits
-from fairway.kube.http.client import ApiClient
-from fairway.kube.http.exchange import LONG_PAUSE, Ending, WriteResult
-from fairway.kube.http.paths import LEASES
-from fairway.kube.reading.feed import Feed
-from fairway.kube.reading.reflector import Delivery, Gone
-from fairway.kube.reading.served import SCHEDULER_KINDS
-from fairway.kube.reading.server_version import serves_class_claims
-from fairway.kube.requests.events import EventMaker, Regarding
-from fairway.kube.server.connection import Connection
-from fairway.kube.server.kubeconfig import find_connection
-from fairway.kube.status.events import EventWriter
-from fairway.kube.status.writer import StatusWriter
-from fairway.kube.writing.outbox import Outbox
-from fairway.kube.writing.world import KubeWorld, Versions
+from fairway.kube.guards import (
+    ClaimGuard,
+    DeviceCheck,
+    DeviceConflictWriter,
+    GangGuard,
+    VolumeWaits,
+    hold_budgets,
+    reservation_problem,
+    withdrawals,
+)
+from fairway.kube.http import LEASES, LONG_PAUSE, ApiClient, Ending, WriteResult
+from fairway.kube.kinds import SCHEDULER_KINDS
+from fairway.kube.reading import Delivery, Feed, Gone, serves_class_claims
+from fairway.kube.requests import EventMaker, Regarding
+from fairway.kube.server import Connection, find_connection
+from fairway.kube.status import EventWriter, StatusWriter
+from fairway.kube.writing import KubeWorld, Outbox, Versions
 from fairway.scheduler.plugins.installed import default_registry
 from fairway.state.cluster import ClusterState
 from fairway.state.jobs import Job
@@ -181,7 +177,7 @@ class LiveScheduler(KubeProgram):
             self._queue,
             self._courier.send,
             groups=groups,
-            most_unanswered=settings.max_in_flight_binds,
+            max_unanswered=settings.max_in_flight_binds,
             bind_volumes_timeout=settings.bind_volumes_timeout,
             term=lambda: self._deciding_term,
         )
@@ -261,7 +257,7 @@ class LiveScheduler(KubeProgram):
         self._events = EventWriter(
             state, store, groups, maker, outbox.events, lone_pods=self._settings.scheduled_events
         )
-        conflicts = DeviceConflictWriter(state, store, outbox.statuses, self._events.say)
+        conflicts = DeviceConflictWriter(state, store, outbox.statuses, self._events.warn)
         self._late = StatusTimer(self._thread, self._statuses, self._events)
         self._scheduler.listeners += [self._statuses, self._events, self._late, conflicts]
 
@@ -412,7 +408,7 @@ class LiveScheduler(KubeProgram):
         if not self._settings.dry_run:
             _, namespace, name = change.key
             about = Regarding("v1", "Pod", namespace, name, change.uid)
-            self._events.say(about, "FailedScheduling", "Binding", why, self._thread.now())
+            self._events.warn(about, "FailedScheduling", "Binding", why, self._thread.now())
 
     def _eviction_refused(self, change: Evict, ending: Ending) -> None:
         scheduler, now = self._scheduler, self._thread.now()
@@ -452,7 +448,7 @@ class LiveScheduler(KubeProgram):
             chosen = self._settings.leader_election
             namespace = chosen.namespace or self._client.connection.namespace
             about = Regarding(LEASES, "Lease", namespace, chosen.name, "")
-        self._events.say(about, "PolicyRefused", "Reloading", f"{source}: {why}", self._thread.now())
+        self._events.warn(about, "PolicyRefused", "Reloading", f"{source}: {why}", self._thread.now())
 
     def _metrics_text(self) -> bytes:
         if not self._settings.dry_run:

@@ -20,7 +20,7 @@ from types import FrameType
 from fairway.api.meta import ApiStruct, ObjectMeta
 from fairway.app.live.observing import ProgramMetrics
 from fairway.app.logs import RunLog
-from fairway.kube.writing.loop_thread import LoopThread, Stall
+from fairway.kube.writing import LoopThread, Stall
 from fairway.state.jobs import Job, Task
 
 LOOK = 1.0

@@ -1,4 +1,4 @@
-"""Requests to an API server: connections of our own, size and time limits, proxies, and the meaning of answers."""
+"""Requests to an API server: connections of our own, proxies, size and time limits, and the meaning of answers."""
 
 from fairway.kube.http.client import ApiClient
 from fairway.kube.http.exchange import (
@@ -13,9 +13,11 @@ from fairway.kube.http.exchange import (
     encoded,
     explained,
 )
+from fairway.kube.http.paths import LEASES, collection_path, object_path
 
 __all__ = [
     "JSON",
+    "LEASES",
     "LONG_PAUSE",
     "MERGE_PATCH",
     "ApiAnswer",
@@ -24,6 +26,8 @@ __all__ = [
     "Backoff",
     "Ending",
     "WriteResult",
+    "collection_path",
     "encoded",
     "explained",
+    "object_path",
 ]

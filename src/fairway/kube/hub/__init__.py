@@ -1,1 +1,11 @@
-"""A hub of clusters: decisions of `fleet` carried out on its API server, as consumers of OCM read them."""
+"""The placer of a hub: decisions of `fleet` carried out on its API server, as consumers of OCM read them."""
+
+from fairway.kube.hub.decisions import Publication
+from fairway.kube.hub.loop import FleetLoop
+from fairway.kube.hub.turns import FairTurns
+
+__all__ = [
+    "FairTurns",
+    "FleetLoop",
+    "Publication",
+]

@@ -35,8 +35,7 @@ from fairway.kube.hub.placements import (
     stands,
 )
 from fairway.kube.hub.turns import FairTurns
-from fairway.kube.requests.events import MAX_NOTE, EventNote, Regarding
-from fairway.kube.requests.statuses import StatusWrite
+from fairway.kube.requests.statuses import MAX_NOTE, EventNote, Regarding, StatusWrite
 from fairway.kube.throttle import INTERVAL, StatusThrottle
 from fairway.state.events import Deleted, Event
 

@@ -27,8 +27,7 @@ from fairway.fleet.names import GROUP_INDEX_LABEL, GROUP_NAME_LABEL, MISCONFIGUR
 from fairway.fleet.plan import Outcome
 from fairway.kube.http.exchange import MERGE_PATCH, ApiRequest, encoded
 from fairway.kube.http.paths import UNCHECKED, object_path
-from fairway.kube.requests.events import EventNote, Regarding
-from fairway.kube.requests.statuses import StatusWrite
+from fairway.kube.requests.statuses import EventNote, Regarding, StatusWrite
 from fairway.kube.throttle import StatusFacts
 
 MAX_MESSAGE = 2000

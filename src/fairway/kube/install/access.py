@@ -1,4 +1,4 @@
-"""Exactly the access that the scheduler uses: a test runs it under these roles and fails on a 403 or an unused rule."""
+"""Exactly the access that the scheduler needs: a test runs it with these roles and fails on a 403 or an unused rule."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from fairway.api.kinds import Kind
-from fairway.kube.reading.served import FLEET_KINDS, SCHEDULER_KINDS
+from fairway.kube.kinds import FLEET_KINDS, SCHEDULER_KINDS
 
 Manifest = dict[str, Any]
 
@@ -14,19 +14,19 @@ READ = ("list", "watch")
 
 
 def plural(kind: str) -> str:
-    """The resource of a kind, as the kinds that are read have them."""
+    """The resource name of a kind that is read."""
     if kind.endswith("y"):
         return f"{kind[:-1]}ies".lower()
     return f"{kind}es".lower() if kind.endswith("s") else f"{kind}s".lower()
 
 
 def cluster_rules() -> list[Manifest]:
-    """What is read of the whole cluster, then what is written, in the order of writes."""
+    """Rules for reading the whole cluster, then for writing, in the order of writes."""
     return [*_reading(SCHEDULER_KINDS), *_writing()]
 
 
 def fleet_rules() -> list[Manifest]:
-    """Of the placer on a hub."""
+    """Rules for the placer on a hub."""
     group = "cluster.open-cluster-management.io"
     return [
         *_reading(FLEET_KINDS),
@@ -39,12 +39,12 @@ def fleet_rules() -> list[Manifest]:
 
 
 def volcano_rules() -> list[Manifest]:
-    """Where Volcano's own definitions are there: in them the status of a PodGroup is not a resource of its own."""
+    """For clusters with Volcano's own definitions, in which PodGroups have no status subresource."""
     return [rule("scheduling.volcano.sh", ["podgroups"], ["patch"])]
 
 
 def page_rules() -> list[Manifest]:
-    """Of the page's own account: whose token it is, and what its user may see. Actions use the user's token."""
+    """Rules for the page's account: it reviews tokens and what their users may see. Actions use the user's token."""
     return [
         rule("authentication.k8s.io", ["tokenreviews"], ["create"]),
         rule("authorization.k8s.io", ["subjectaccessreviews"], ["create"]),
@@ -89,5 +89,5 @@ def namespace_rules(lease: str, policy_config_map: str = "") -> list[Manifest]:
 
 
 def rule(group: str, resources: Iterable[str], verbs: Iterable[str], names: Iterable[str] = ()) -> Manifest:
-    found: Manifest = {"apiGroups": [group], "resources": list(resources), "verbs": list(verbs)}
-    return {**found, "resourceNames": list(names)} if names else found
+    granted: Manifest = {"apiGroups": [group], "resources": list(resources), "verbs": list(verbs)}
+    return {**granted, "resourceNames": list(names)} if names else granted

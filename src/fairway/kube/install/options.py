@@ -1,4 +1,4 @@
-"""What an operator may choose about an installation."""
+"""The options of an installation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fairway import __version__
 from fairway.api.pods import DEFAULT_SCHEDULER
 
 DEFAULT_POLICY = """\
-# Read again when it changes; a policy with a mistake keeps the one before.
+# Reloaded when it changes; an invalid policy leaves the previous one in effect.
 # `fairway policy show` prints every setting with its default.
 actions: enqueue, reserve, allocate, reclaim, backfill
 tiers:
@@ -40,7 +40,7 @@ class InstallOptions:
     service_monitor: bool = False
     agent: bool = False
     agent_publish: str = "slices"
-    """How agents publish devices: `slices`, or `annotation` where there is no DRA."""
+    """How agents publish devices: `slices`, or `annotation` for clusters without DRA."""
     web: bool = False
     """Serve the page from a container of its own, for users with tokens of the cluster."""
     web_tls_secret: str = ""
@@ -58,5 +58,5 @@ class InstallOptions:
 
     @property
     def page_name(self) -> str:
-        """Of the page's service account, and of all that is installed for it."""
+        """Name of the page's service account and of everything that is installed for it."""
         return f"{self.name}-page"

@@ -1,4 +1,7 @@
-"""The objects of an installation as text: one stream for kubectl, a kustomize base, or a Helm chart."""
+"""The objects of an installation: in the order in which they are applied, as files by purpose, and as text.
+
+Text is one stream for kubectl, a kustomize base, or a Helm chart.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +13,126 @@ from typing import Any
 import yaml
 
 from fairway import __version__
-from fairway.kube.install.bundle import files, objects, volcano_access
+from fairway.kube.install.access import cluster_rules, fleet_rules, namespace_rules, page_rules, rule, volcano_rules
+from fairway.kube.install.admission import default_scheduler, policies
+from fairway.kube.install.agent import agent
+from fairway.kube.install.crds import fairway_crds, volcano_crds
 from fairway.kube.install.options import InstallOptions
+from fairway.kube.install.workload import labels, page, workload
 
 Manifest = dict[str, Any]
+Files = dict[str, list[Manifest]]
+
+CLASS_USERS = "fairway-resource-class-user"
+
+
+def files(options: InstallOptions) -> Files:
+    """Objects by file name. Those of one file belong together; the order of files is the order to apply."""
+    if options.part == "fleet":
+        return {"workload": workload(options), "access": access(options, fleet_rules(), namespace_rules(options.name))}
+    by_file: Files = {"crds-fairway": fairway_crds()}
+    if options.volcano_crds:
+        by_file["crds-volcano"] = volcano_crds()
+    if options.crds_only:
+        return by_file
+    by_file["workload"] = workload(options)
+    own = namespace_rules(options.name, options.policy_config_map)
+    by_file["access"] = [*access(options, cluster_rules(), own), _class_users(options)]
+    if not options.volcano_crds:
+        by_file["access-volcano"] = volcano_access(options)
+    if options.web:
+        by_file["page"] = page(options)
+        by_file["access-page"] = _further_access(options, "page", page_rules(), options.page_name)
+    if options.admission:
+        by_file["admission"] = policies(options.identity, options.scheduler_names)
+    if options.agent:
+        by_file["agent"] = agent(options)
+    if options.default_for_label:
+        by_file["default-scheduler"] = default_scheduler(options.default_for_label, options.scheduler_names[0])
+    by_file["queue"] = [_default_queue()]
+    return by_file
+
+
+def objects(options: InstallOptions) -> list[Manifest]:
+    return [thing for things in files(options).values() for thing in things]
+
+
+def access(options: InstallOptions, whole: list[Manifest], own: list[Manifest]) -> list[Manifest]:
+    """Rules for the whole cluster, and for the program's own namespace."""
+    subject = {"kind": "ServiceAccount", "name": options.name, "namespace": options.namespace}
+    group = "rbac.authorization.k8s.io"
+    version = f"{group}/v1"
+    meta = {"name": options.name, "labels": labels(options)}
+    local = {**meta, "namespace": options.namespace}
+    return [
+        {"apiVersion": version, "kind": "ClusterRole", "metadata": meta, "rules": whole},
+        {
+            "apiVersion": version,
+            "kind": "ClusterRoleBinding",
+            "metadata": meta,
+            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": options.name},
+            "subjects": [subject],
+        },
+        {
+            "apiVersion": version,
+            "kind": "Role",
+            "metadata": local,
+            "rules": own,
+        },
+        {
+            "apiVersion": version,
+            "kind": "RoleBinding",
+            "metadata": local,
+            "roleRef": {"apiGroup": group, "kind": "Role", "name": options.name},
+            "subjects": [subject],
+        },
+    ]
+
+
+def _class_users(options: InstallOptions) -> Manifest:
+    """For an administrator to bind: it grants the use of every ResourceClass."""
+    return {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": CLASS_USERS, "labels": labels(options)},
+        "rules": [rule("fairway.dev", ["resourceclasses"], ["use"])],
+    }
+
+
+def volcano_access(options: InstallOptions) -> list[Manifest]:
+    return _further_access(options, "volcano", volcano_rules())
+
+
+def _further_access(options: InstallOptions, what: str, rules: list[Manifest], account: str = "") -> list[Manifest]:
+    """Rules that only some installations need, in a separate role, for the scheduler or another account."""
+    group = "rbac.authorization.k8s.io"
+    meta = {"name": f"{options.name}-{what}", "labels": labels(options)}
+    return [
+        {"apiVersion": f"{group}/v1", "kind": "ClusterRole", "metadata": meta, "rules": rules},
+        {
+            "apiVersion": f"{group}/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": meta,
+            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": meta["name"]},
+            "subjects": [{"kind": "ServiceAccount", "name": account or options.name, "namespace": options.namespace}],
+        },
+    ]
+
+
+def _default_queue() -> Manifest:
+    head = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": "default"}}
+    return {**head, "spec": {"weight": 1, "reclaimable": True}}
+
+
+# -- as text -----------------------------------------------------------------------------------------------------------
+
+
 Texts = dict[str, str]
 """File names and their contents."""
 
 
 class _Dumper(yaml.SafeDumper):
-    """Texts of several lines are written as such; nothing is written as an alias of something before."""
+    """Writes texts of several lines as blocks, and no aliases."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
@@ -57,12 +170,12 @@ def kustomize_base(options: InstallOptions) -> Texts:
 _VALUES = """\
 image: {image}
 replicas: {replicas}
-# Pods are scheduled that name one of these.
+# Scheduler names of the pods that Fairway schedules.
 schedulerNames: [{scheduler_names}]
 crds:
-  # false where Volcano's own are installed
+  # false if Volcano's own are installed
   volcano: {volcano_crds}
-# Rules at the API server: which users may use classes and queues.
+# Admission policies: which users may use classes and queues.
 admission: {admission}
 serviceMonitor: {service_monitor}
 # The node agent, in the namespace fairway-agent.
@@ -73,7 +186,7 @@ web: {web}
 webTlsSecret: {web_tls_secret}
 # Let users of the page act on jobs, with their own rights.
 allowActions: {allow_actions}
-# A label (key=value) of namespaces whose pods get Fairway when they name no scheduler; "" for none.
+# A label (key=value) of namespaces whose pods use Fairway if they name no scheduler; "" for none.
 defaultForLabel: {default_for_label}
 policy: |
 {policy}"""
@@ -125,17 +238,17 @@ _CONDITIONS = {
 
 
 _LINES = {"--allow-actions": ".Values.allowActions"}
-"""Arguments that are given only where a value says so."""
+"""Arguments that depend on a value."""
 _DEPLOYMENTS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("if not .Values.web", {"web": False, "web_tls_secret": "", "allow_actions": False}),
     ("else if not .Values.webTlsSecret", {"web_tls_secret": ""}),
     ("else", {}),
 )
-"""The Deployment without the page, with it, and with its certificate: which of them, a value says."""
+"""The Deployment without the page, with it, and with its certificate, depending on values."""
 
 
 def helm_chart(options: InstallOptions) -> Texts:
-    """A chart whose values are the options. Its release's namespace is the program's: the chart makes none."""
+    """A chart whose values are the options. It installs into the namespace of the release and creates none."""
     what = "A fair, explainable batch scheduler for Kubernetes"
     chart = {
         "apiVersion": "v2",
@@ -173,7 +286,7 @@ def _chart_files(marks: InstallOptions) -> dict[str, list[Manifest]]:
     if marks.part == "fleet":
         return found
     found["workload"] = [thing for thing in found["workload"] if thing["kind"] != "Deployment"]
-    for queue in found["queue"]:  # its kind is defined by this very chart: it can only be made afterwards
+    for queue in found["queue"]:  # its kind is defined by this chart: it can only be created afterwards
         queue["metadata"]["annotations"] = {
             "helm.sh/hook": "post-install,post-upgrade",
             "helm.sh/resource-policy": "keep",

@@ -1,7 +1,7 @@
-"""`Feed`: hands what reflectors deliver to the loop, on the loop's thread; tells when all kinds were listed (spec K3).
+"""`Feed`: passes deliveries of reflectors to the loop, on its thread, and reports when all kinds were listed (spec K3).
 
-PodGroups come from three APIs and are one kind to the scheduler. Where two have the same name, the API that is named
-first among the kinds counts; when that group goes, the other counts again.
+PodGroups come from three APIs and are one kind to the scheduler. If two have the same name, that of the API that comes
+first among the kinds counts; when it is deleted, the other one counts.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from fairway.api.meta import is_older
 from fairway.kube.reading.reflector import Delivery, Gone
 
 
-class KnownObjects(Protocol):
-    """Where the last version of an object is found by its key; an `ObjectStore` is one."""
+class ObjectLookup(Protocol):
+    """Finds the last version of an object by its key, as `ObjectStore` does."""
 
     def get(self, key: ObjectKey) -> ApiObject | None: ...
 
 
 class ObjectSink(Protocol):
-    """Where what was read goes; a loop is one."""
+    """Receives what was read, as a loop does."""
 
     def seen(self, thing: ApiObject) -> None: ...
 
@@ -32,18 +32,18 @@ class ObjectSink(Protocol):
 
 
 class Feed:
-    """See the module. Used on the loop's thread only."""
+    """Used on the loop's thread only."""
 
     def __init__(
         self,
         wanted: Iterable[Kind],
         sink: ObjectSink,
-        known: KnownObjects,
+        objects: ObjectLookup,
         on_complete: Callable[[], None] = lambda: None,
         group_versions: dict[ObjectKey, str] | None = None,
     ) -> None:
         self._sink = sink
-        self._known = known
+        self._objects = objects
         self._on_complete = on_complete
         self._order = list(wanted)
         self._awaited = set(self._order)
@@ -51,17 +51,17 @@ class Feed:
         self._sources: dict[Kind, dict[ObjectKey, ApiObject]] = {
             kind: {} for kind in self._order if names.count(kind.name) > 1
         }
-        """Only of kinds that several APIs have: what each has."""
+        """The objects of each API, only for kinds that several APIs have."""
         self.group_versions: dict[ObjectKey, str] = {} if group_versions is None else group_versions
-        """The API version of objects of such kinds. Other threads may look something up in it."""
+        """The API version of the objects of such kinds. Other threads may read it."""
 
     @property
     def awaited(self) -> list[str]:
-        """The kinds that were not listed yet, as `kind (version)`."""
+        """The kinds that are not listed yet, as `kind (version)`."""
         return [f"{kind.name} ({kind.api_versions[0]})" for kind in self._order if kind in self._awaited]
 
     def await_lists(self) -> None:
-        """All kinds are listed again; `on_complete` is called when they were."""
+        """All kinds will be listed again; `on_complete` is called when they are."""
         self._awaited = set(self._order)
 
     def take(self, delivery: Delivery) -> None:
@@ -85,8 +85,8 @@ class Feed:
                 self._on_complete()
 
     def _take_part(self, delivery: Delivery) -> None:
-        """While the last kind is still being listed, pods nearly always, the loop takes in what has come of it: else it
-        would be idle until then, and behind after. Before that it waits: what pods rest on is read first.
+        """While the last kind is still being listed, nearly always pods, the loop takes in what has arrived: otherwise
+        it would be idle until then and behind afterwards. Earlier parts wait: pods depend on the other kinds.
         """
         if self._awaited == {delivery.kind} and delivery.kind not in self._sources:
             for item in delivery.items:
@@ -95,7 +95,7 @@ class Feed:
 
     def _gone(self, item: Gone) -> None:
         last = item.last
-        thing = self._known.get(last) if isinstance(last, tuple) else last
+        thing = self._objects.get(last) if isinstance(last, tuple) else last
         if thing is not None:
             self._sink.gone(thing)
 
@@ -119,7 +119,7 @@ class Feed:
                 self._add(delivery, item)
 
     def _take_back(self, kind: Kind, thing: ApiObject) -> None:
-        """A list that has an older version than was seen is of a server whose data were restored: it counts."""
+        """A list with an older version than was seen is that of a server restored from a backup: it counts."""
         key = kinds.key(thing)
         known = self._sources[kind].get(key)
         if known is not None and is_older(thing.metadata.resource_version, known.metadata.resource_version):

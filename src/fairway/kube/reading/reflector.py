@@ -5,9 +5,9 @@
          |                      +---------+  410 Gone, an ERROR event, a line that cannot be read
          +--(404)------------------------ +
 
-The list comes by streaming where the server can do that (the initial events of a watch), else in pages. What is
-delivered of a list is all of it at once: the other side takes the difference to what it knows. What has come of a list
-so far is delivered too, so that the other side may begin with it.
+The list is streamed if the server supports that (as the initial events of a watch), and read in pages otherwise. A list
+is delivered as a whole: the receiver takes the difference to what it has. Its parts are delivered as they arrive, too,
+so that the receiver may start with them.
 """
 
 from __future__ import annotations
@@ -23,53 +23,60 @@ from fairway.errors import ApiError, NoAnswerError
 from fairway.kube.http.client import ApiClient
 from fairway.kube.http.exchange import Backoff
 from fairway.kube.http.wire import StreamedBody
-from fairway.kube.reading.decoding import BOOKMARK, DELETED, ObjectDecoder, UnreadableObject, WatchEvent
+from fairway.kube.reading.decoding import (
+    BOOKMARK,
+    DELETED,
+    ObjectDecoder,
+    Sharing,
+    UnreadableObject,
+    WatchEvent,
+    is_kept,
+)
 from fairway.kube.reading.served import ServedKind, find_served
-from fairway.kube.reading.slim import Sharing, is_kept
 
 PAGE = 500
 LOOK_AGAIN = 60.0
-"""Seconds until a kind that is not installed is looked for again."""
-SHORTEST_WATCH, LONGEST_WATCH = 300, 600
-"""Seconds after which the server is asked to end a watch."""
+"""Seconds until a missing kind is looked for again."""
+MIN_WATCH, MAX_WATCH = 300, 600
+"""Seconds after which the server is asked to end a watch, chosen at random between the two."""
 SILENCE = 150.0
-"""Seconds without a byte after which a watch is begun again from where it was: a server sends bookmarks every minute,
-so what is silent for longer is a path that something in between has forgotten.
+"""Seconds without a byte after which a watch is resumed on a new connection: a server sends bookmarks every minute, so
+a connection that is silent for longer was dropped somewhere in between.
 """
 MAX_LINE = 64 << 20
 """Bytes of one event."""
 _QUICK = 1.0
-"""A watch that ends sooner than this many seconds counts as a failure: else a broken proxy would be asked forever."""
+"""A watch that ends within so many seconds counts as a failure: otherwise a broken proxy would be asked in a loop."""
 
 _NOT_FOUND, _GONE, _BUSY = 404, 410, 429
 _INITIALIZING = "initializing"
-"""In what a server says that has not filled its watch cache of a kind yet: it asks for a second, and serves lists."""
+"""Part of the message of a server whose watch cache is not filled yet: it asks to wait, and serves lists."""
 _CANNOT_STREAM = (400, 422)
 
 
 class Gone(NamedTuple):
-    """An object that is no longer there: its last version, or its key where that version cannot be read."""
+    """A deleted object: its last version, or its key if that version cannot be read."""
 
     last: ApiObject | ObjectKey
 
 
 class Delivery(NamedTuple):
-    """What one kind has to tell the loop's thread."""
+    """News of one kind for the loop's thread."""
 
     kind: Kind
     api_version: str
-    """In which it is read; "" if it is not installed."""
+    """The version in which it is read; "" if it is not installed."""
     items: Sequence[ApiObject | Gone]
     is_list: bool = False
-    """All objects of the kind that there are; else what changed, in order."""
+    """Whether these are all objects of the kind; otherwise they are changes, in order."""
     is_part: bool = False
-    """Some objects of a list that has not ended yet, and will have them again."""
+    """Whether these are some objects of a list that has not ended; the list will have them again."""
     version: str = ""
-    """Of a list: what was written before is in it."""
+    """Version of a list: everything that was written before is in it."""
 
 
 class ReadObserver(Protocol):
-    """Is told what reading a cluster meets with: for logs, metrics and readiness. Called on the asyncio thread."""
+    """Is called for what happens while reading, for logs, metrics and readiness. On the asyncio thread."""
 
     def listed(self, kind: Kind, count: int, seconds: float) -> None: ...
 
@@ -79,17 +86,17 @@ class ReadObserver(Protocol):
         """Called each time; a log names each object once."""
 
     def failed(self, kind: Kind, error: ApiError, wait: float) -> None:
-        """Reading failed, and is tried again after so many seconds."""
+        """Reading failed, and is retried after so many seconds."""
 
     def relists(self, kind: Kind, why: str) -> None: ...
 
 
-class _ListAgain(Exception):  # noqa: N818 - a turn in the road
-    """The watch cannot go on from where it was."""
+class _ListAgain(Exception):  # noqa: N818 - not an error: the next step
+    """The watch cannot be resumed."""
 
 
 class Reflector:
-    """See the module. `run` goes on until it is cancelled."""
+    """Lists and watches one kind. `run` continues until it is cancelled."""
 
     def __init__(
         self,
@@ -112,9 +119,9 @@ class Reflector:
         self._backoff = Backoff(random)
         self._can_stream = True
         self._version = ""
-        """Where the watch goes on; "" where there has to be a list first."""
+        """The version from which the watch is resumed; "" if a list has to come first."""
         self._heard = 0.0
-        """When something came from the watch."""
+        """When something last arrived from the watch."""
         self._served: ServedKind | None = None
         self._decoder: ObjectDecoder | None = None
 
@@ -134,14 +141,14 @@ class Reflector:
                 wait = self._backoff.next(error.retry_after)
                 self._observer.failed(self._kind, error, wait)
                 await asyncio.sleep(wait)
-            except Exception as error:  # a mistake of ours that some object brings to light must not end the reading
+            except Exception as error:  # a bug that some object triggers must not end the reading
                 self._version = ""
                 wait = self._backoff.next()
-                self._observer.failed(self._kind, ApiError(0, "Error", _own_mistake(error)), wait)
+                self._observer.failed(self._kind, ApiError(0, "Error", _bug(error)), wait)
                 await asyncio.sleep(wait)
 
     def forget(self) -> None:
-        """Begin with a list when it is run the next time."""
+        """Start with a list when it runs next."""
         self._version = ""
 
     async def _once(self) -> None:
@@ -167,7 +174,7 @@ class Reflector:
         return True
 
     def _uninstalled(self) -> None:
-        """The API went away while it was watched. Looking for it again tells that its objects went with it."""
+        """The API was removed while it was watched. Looking for it again reports that its objects are gone."""
         self._served, self._version = None, ""
 
     # -- lists -----------------------------------------------------------------------------------------------
@@ -205,7 +212,7 @@ class Reflector:
 
     async def _watch(self) -> None:
         assert self._served is not None
-        limit = self._random.randint(SHORTEST_WATCH, LONGEST_WATCH)
+        limit = self._random.randint(MIN_WATCH, MAX_WATCH)
         query = {"watch": "true", "allowWatchBookmarks": "true", "timeoutSeconds": str(limit)}
         if self._version:
             query["resourceVersion"] = self._version
@@ -217,7 +224,7 @@ class Reflector:
                 await self._read(_lines(body))
         except ApiError as error:
             if self._version and isinstance(error, NoAnswerError) and time.monotonic() - self._heard >= SILENCE:
-                return  # no failure: servers before 1.36 send no bookmarks of a kind that never changed
+                return  # not a failure: servers before 1.36 send no bookmarks for a kind that never changed
             if error.status == _GONE:
                 raise _ListAgain(error.message) from None
             if error.status in _CANNOT_STREAM and not self._version and self._can_stream:
@@ -226,7 +233,7 @@ class Reflector:
             if self._version and error.status == 200:
                 raise _ListAgain(error.message) from None
             if not self._version and error.status == _BUSY and _INITIALIZING in error.message:
-                await self._list_by_pages()  # nothing waits for the second; the watch that follows does
+                await self._list_by_pages()  # the list need not wait; the watch that follows does
             raise
 
     async def _read(self, chunks: AsyncIterator[list[bytes]]) -> None:
@@ -277,7 +284,7 @@ class Reflector:
         return self._sharing.slim(thing)
 
     def _item(self, event: WatchEvent) -> ApiObject | Gone | None:
-        """What is left out stays as it was known: that is nearer to the truth than nothing."""
+        """An unreadable object stays in its last version: that is nearer to the truth than none."""
         kept = self._kept(event)
         if kept is not None:
             return kept
@@ -286,12 +293,12 @@ class Reflector:
         return Gone(event.unreadable.key) if event.type == DELETED and event.unreadable is not None else None
 
 
-def _own_mistake(error: Exception) -> str:
+def _bug(error: Exception) -> str:
     return f"this is an error in Fairway, please report it: {type(error).__name__}: {error}"
 
 
 class _Initial:
-    """The objects of a list by streaming, until its end."""
+    """The objects of a streamed list, until its end."""
 
     def __init__(self, begin: float) -> None:
         self.begin = begin
@@ -308,7 +315,7 @@ class _Initial:
 
 
 async def _lines(body: StreamedBody) -> AsyncIterator[list[bytes]]:
-    """All whole lines that have come, again and again."""
+    """Yields the complete lines that have arrived."""
     rest = b""
     async for chunk in body.iter_any():
         if b"\n" not in chunk:

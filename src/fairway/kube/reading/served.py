@@ -1,37 +1,25 @@
-"""Which of the kinds that a scheduler reads a server has, and under which path (spec K3).
+"""Which of the kinds that are read a server has, under which path (spec K3), and what its version can do.
 
 A server is asked for the resources of each API version, never guessed at: a cluster may have no Volcano, no devices, an
-older PodGroup. What it does not have is looked for again from time to time.
+older PodGroup. A missing kind is looked for again from time to time.
 """
 
 from __future__ import annotations
 
+import asyncio
+import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from random import Random
 from typing import Literal
 
-from fairway.api.kinds import KINDS, OTHER_FORMS, Kind
+from fairway.api.kinds import Kind
 from fairway.api.meta import ApiStruct
 from fairway.errors import ApiError
 from fairway.kube.http.client import ApiClient
+from fairway.kube.http.exchange import Backoff
 
 _NOT_FOUND = 404
-_FOR_FLEETS = "cluster.open-cluster-management.io/"
-
-SCHEDULER_KINDS: tuple[Kind, ...] = tuple(
-    kind for kind in (*KINDS, *OTHER_FORMS) if not kind.api_versions[0].startswith(_FOR_FLEETS)
-)
-"""What `decide` reads, PodGroups of three APIs among them: where two have one name, the first counts."""
-
-_JUDGED = ("ManagedCluster", "Placement")
-FLEET_KINDS: tuple[Kind, ...] = tuple(
-    replace(kind, check=None) if kind.name in _JUDGED else kind
-    for kind in KINDS
-    if kind.api_versions[0].startswith(_FOR_FLEETS)
-)
-"""What `place` reads. Clusters that report nonsense and placements that request it are read all the same: the fleet
-package sets aside what is wrong, and a condition on the object says so.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +32,7 @@ class ServedKind:
 
     @property
     def path(self) -> str:
-        """Of all objects of the kind, in all namespaces."""
+        """The path of all objects of the kind, in all namespaces."""
         return f"{version_path(self.api_version)}/{self.plural}"
 
 
@@ -55,7 +43,7 @@ class _ServedResource(ApiStruct, frozen=True):
 
 
 class _ServedResources(ApiStruct, frozen=True):
-    """Of one version of an API. Its kind is required: what else is answered with 200 says nothing of what there is."""
+    """The resources of one API version. Its kind is required: any other body with status 200 proves nothing."""
 
     kind: Literal["APIResourceList"]
     resources: tuple[_ServedResource, ...] = ()
@@ -82,19 +70,19 @@ def version_path(api_version: str) -> str:
 
 
 async def find_served(client: ApiClient, kinds: Iterable[Kind]) -> dict[Kind, ServedKind | None]:
-    """For each kind the version to read it in, the one named first if there are several; None: there is none."""
-    known: dict[str, _ServedResources] = {}
-    found: dict[Kind, ServedKind | None] = {}
+    """For each kind the version to read it in, the first of several; None if the server has none."""
+    resources: dict[str, _ServedResources] = {}
+    served: dict[Kind, ServedKind | None] = {}
     for kind in kinds:
-        found[kind] = None
+        served[kind] = None
         for version in kind.api_versions:
-            if version not in known:
-                known[version] = await _resources(client, version)
-            plural = _plural(known[version], kind.name)
+            if version not in resources:
+                resources[version] = await _resources(client, version)
+            plural = _plural(resources[version], kind.name)
             if plural:
-                found[kind] = ServedKind(kind, version, plural)
+                served[kind] = ServedKind(kind, version, plural)
                 break
-    return found
+    return served
 
 
 async def _resources(client: ApiClient, api_version: str) -> _ServedResources:
@@ -108,13 +96,13 @@ async def _resources(client: ApiClient, api_version: str) -> _ServedResources:
 
 async def _is_absent(client: ApiClient, api_version: str) -> bool:
     """Whether the server itself says that it does not have an API. A gateway without a server behind it answers 404 to
-    everything: taken for the truth, that would be the end of all objects of a kind.
+    everything: taken at face value, that would delete all objects of a kind.
     """
     try:
         groups = await client.read("/apis", _ServedGroups)
     except ApiError as error:
         if error.status == _NOT_FOUND:
-            raise ApiError(0, "NotFound", "this is no API server: it has no list of its APIs") from None
+            raise ApiError(0, "NotFound", "not an API server: it has no list of its APIs") from None
         raise
     return "/" in api_version and all(
         version.group_version != api_version for group in groups.groups for version in group.versions
@@ -122,6 +110,33 @@ async def _is_absent(client: ApiClient, api_version: str) -> bool:
 
 
 def _plural(served: _ServedResources, name: str) -> str:
-    """Subresources have the kind of what they return and a slash in their name."""
+    """Subresources have a kind too, but a slash in their name."""
     names = (one.name for one in served.resources if one.kind == name and {"list", "watch"} <= set(one.verbs))
     return next((name for name in names if "/" not in name), "")
+
+
+CLASS_CLAIMS_FROM = (1, 36)
+"""The version since which kubelets use the special claims of pods with extended resources."""
+
+
+class _ServerVersion(ApiStruct, frozen=True):
+    major: str = ""
+    minor: str = ""
+
+
+async def serves_class_claims(client: ApiClient, random: Random) -> bool:
+    """Whether claims can name devices by class to kubelets. Retried until the server answers."""
+    backoff = Backoff(random)
+    while True:
+        try:
+            version = await client.read("/version", _ServerVersion)
+        except ApiError as error:
+            await asyncio.sleep(backoff.next(error.retry_after))
+            continue
+        return (_number(version.major), _number(version.minor)) >= CLASS_CLAIMS_FROM
+
+
+def _number(text: str) -> int:
+    """Some providers write `36+`."""
+    digits = re.match(r"[0-9]{1,6}", text)
+    return int(digits[0]) if digits else 0

@@ -1,7 +1,7 @@
-"""All objects of a cluster that decisions are made from, read once: for commands that answer about a live cluster.
+"""All objects of a cluster that decisions depend on, read once: for commands that answer about a live cluster.
 
-What may not be read, is not installed or cannot be understood is left out, and said; nodes and pods must be readable.
-Secrets are never asked for.
+Kinds that may not be read or are not installed, and unreadable objects, are left out and reported; nodes and pods must
+be readable. Secrets are never requested.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class ClusterReading:
 
 
 def read_cluster(connection: Connection, wanted: Iterable[Kind] = ALL_KINDS) -> ClusterReading:
-    """InputError where the cluster cannot be reached, or its nodes and pods not be read."""
+    """InputError if the cluster cannot be reached, or its nodes and pods cannot be read."""
     try:
         return asyncio.run(_read(connection, tuple(wanted)))
     except ApiError as error:
@@ -47,17 +47,17 @@ async def _read(connection: Connection, wanted: tuple[Kind, ...]) -> ClusterRead
     try:
         served = await find_served(client, wanted)
         limit = asyncio.Semaphore(AT_ONCE)
-        found = [one for one in served.values() if one is not None]
-        lists = await asyncio.gather(*(_list(client, one, limit) for one in found))
+        installed = [kind for kind in served.values() if kind is not None]
+        lists = await asyncio.gather(*(_list(client, kind, limit) for kind in installed))
     finally:
         await client.close()
-    reading, known = ClusterReading(), set[ObjectKey]()
+    reading, keys = ClusterReading(), set[ObjectKey]()
     for objects, left_out in lists:
         reading.left_out += left_out
         for thing in objects:
             key = kinds.key(thing)
-            if key not in known:  # two APIs have a PodGroup of one name: the first counts, as it does for the scheduler
-                known.add(key)
+            if key not in keys:  # two APIs have a PodGroup of one name: the first counts, as it does for the scheduler
+                keys.add(key)
                 reading.objects.append(thing)
     return reading
 

@@ -1,7 +1,7 @@
-"""Requests about Reservations and EvictionRecords. See `changes` for the rules they follow.
+"""Requests about Reservations and EvictionRecords, by the rules of `changes`.
 
-Spec and status of either are one fact, written by one writer: the resources have no status subresource, and both change
-in one step.
+Spec and status of either belong together and have one writer: the resources have no status subresource, and both change
+in one request.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ GroupVersions = Mapping[ObjectKey, str]
 
 
 class _OwnObject(NamedTuple):
-    """What is written: of which kind, for which owners."""
+    """An object to write, with its owners."""
 
     plural: str
     kind: str
@@ -44,28 +44,30 @@ class _OwnObject(NamedTuple):
 
 
 def write_reservation(change: WriteReservation, groups: GroupVersions) -> Script:
-    made = change.reservation
+    reservation = change.reservation
     owners = _owners(change, groups)
-    return _write(change.key, change.uid, _OwnObject(RESERVATIONS, "Reservation", owners, made.spec, made.status))
-
-
-def write_stops(change: WriteStops, groups: GroupVersions) -> Script:
-    made, namespace = change.record, change.key[1]
-    owners = tuple(_versioned(owner, namespace, groups) for owner in made.metadata.owner_references)
     return _write(
-        change.key, change.uid, _OwnObject(EVICTION_RECORDS, "EvictionRecord", owners, made.spec, made.status)
+        change.key, change.uid, _OwnObject(RESERVATIONS, "Reservation", owners, reservation.spec, reservation.status)
     )
 
 
-def _write(key: ObjectKey, uid: str, thing: _OwnObject) -> Script:
-    """Created where none is known, else replaced whole."""
-    path = object_path(FAIRWAY, thing.plural, key)
+def write_stops(change: WriteStops, groups: GroupVersions) -> Script:
+    record, namespace = change.record, change.key[1]
+    owners = tuple(_versioned(owner, namespace, groups) for owner in record.metadata.owner_references)
+    return _write(
+        change.key, change.uid, _OwnObject(EVICTION_RECORDS, "EvictionRecord", owners, record.spec, record.status)
+    )
+
+
+def _write(key: ObjectKey, uid: str, written: _OwnObject) -> Script:
+    """Creates the object if none is known, and replaces it otherwise."""
+    path = object_path(FAIRWAY, written.plural, key)
     if not uid:
-        collection = collection_path(FAIRWAY, thing.plural, key[1])
-        answer = yield ApiRequest("POST", collection, _creation_body(key, thing))
+        collection = collection_path(FAIRWAY, written.plural, key[1])
+        answer = yield ApiRequest("POST", collection, _creation_body(key, written))
         if answer.status != 409:
             return done_as(answer) if answer.ok else plain_ending(answer)
-        # One of that name is there: our own, if an answer was lost, or that of an older job.
+        # The name exists: our own object if an answer was lost, or that of an older job.
         look = yield ApiRequest("GET", path)
         if not look.ok:
             return again(look)
@@ -73,7 +75,7 @@ def _write(key: ObjectKey, uid: str, thing: _OwnObject) -> Script:
             uid = msgspec.json.decode(look.body, type=ReadMetadata).metadata.uid
         except (msgspec.DecodeError, UnicodeDecodeError):
             return again(look)
-    answer = yield ApiRequest("PATCH", path, _replacement_body(uid, thing), JSON_PATCH)
+    answer = yield ApiRequest("PATCH", path, _replacement_body(uid, written), JSON_PATCH)
     return done_as(answer) if answer.ok else plain_ending(answer)
 
 
@@ -89,29 +91,29 @@ def _delete(key: ObjectKey, uid: str, plural: str) -> Script:
     options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
     body = encoded(options) if uid else None
     answer = yield ApiRequest("DELETE", object_path(FAIRWAY, plural, key), body)
-    # 409: it is another one by now, so the one that was meant is gone.
+    # 409: another object has the name, so the one that was meant is gone.
     return DONE if answer.status in (404, 409) else plain_ending(answer)
 
 
-def _creation_body(key: ObjectKey, thing: _OwnObject) -> bytes:
+def _creation_body(key: ObjectKey, written: _OwnObject) -> bytes:
     _, namespace, name = key
-    meta = ObjectMeta(name=name, namespace=namespace, owner_references=thing.owners)
-    head = {"apiVersion": FAIRWAY, "kind": thing.kind, "metadata": meta}
-    return encoded({**head, "spec": thing.spec, "status": thing.status})
+    meta = ObjectMeta(name=name, namespace=namespace, owner_references=written.owners)
+    head = {"apiVersion": FAIRWAY, "kind": written.kind, "metadata": meta}
+    return encoded({**head, "spec": written.spec, "status": written.status})
 
 
-def _replacement_body(uid: str, thing: _OwnObject) -> bytes:
+def _replacement_body(uid: str, written: _OwnObject) -> bytes:
     steps: list[dict[str, Any]] = [
         {"op": "test", "path": "/metadata/uid", "value": uid},
-        {"op": "add", "path": "/metadata/ownerReferences", "value": thing.owners},
-        {"op": "add", "path": "/spec", "value": thing.spec},
-        {"op": "add", "path": "/status", "value": thing.status},
+        {"op": "add", "path": "/metadata/ownerReferences", "value": written.owners},
+        {"op": "add", "path": "/spec", "value": written.spec},
+        {"op": "add", "path": "/status", "value": written.status},
     ]
     return encoded(steps)
 
 
 def _owners(change: WriteReservation, groups: GroupVersions) -> tuple[OwnerReference, ...]:
-    """The job, so that its reservation goes with it."""
+    """The job, so that its reservation is deleted with it."""
     job, namespace = change.reservation.spec.job_ref, change.key[1]
     if job.kind == "Controller" or not job.uid:
         return ()
@@ -120,9 +122,7 @@ def _owners(change: WriteReservation, groups: GroupVersions) -> tuple[OwnerRefer
 
 
 def _versioned(owner: OwnerReference, namespace: str, groups: GroupVersions) -> OwnerReference:
-    """An owner under an API that it does not have would be taken for one that is gone: the garbage collector would
-    delete what is still needed.
-    """
+    """An owner under a wrong API version looks deleted to the garbage collector, which would delete the object."""
     if owner.kind != "PodGroup":
         return owner
     version = groups.get(("PodGroup", namespace, owner.name), "scheduling.volcano.sh/v1beta1")

@@ -1,7 +1,7 @@
 """`LoopThread`: the one thread that state and decisions live on (spec K5). It is the loop's `Timer`.
 
-Other threads hand calls over; they are made in batches between cycles, all that have come before any that is due. A
-call that raises ends the thread: what it was about to do is unknown, and a new process rebuilds all from the server.
+Other threads hand calls over; they run in batches between cycles, before any planned call that is due. A call that
+raises ends the thread: what it was about to do is unknown, and a new process rebuilds everything from the server.
 """
 
 from __future__ import annotations
@@ -19,35 +19,36 @@ from fairway.clock import SECOND, Clock, Micros, wall_clock
 
 Call = Callable[[], None]
 HandOver = Callable[[Call], None]
-"""Has a call made on the loop's thread."""
+"""Runs a call on the loop's thread."""
 
-SPARE = 0.02
-"""Seconds without anything to do that are worth a rest."""
-_LONGEST_WAIT = 60.0
-TOGETHER = 0.02
-"""Seconds in which an event loop hands calls over once at most, while it has many. Decisions are further apart."""
+IDLE_TIME = 0.02
+"""Seconds without a planned call from which on `on_idle` is called."""
+_MAX_WAIT = 60.0
+GATHER = 0.02
+"""Seconds during which a busy event loop gathers calls before it hands them over. Cycles are further apart."""
 
 
 class SteadyClock:
-    """The wall clock, but for its steps back: until it is caught up, time goes on at half speed. All that is counted
-    from the last time (the next cycle, the next status) would else wait for as long as the clock was set back.
+    """The wall clock without its steps back: until it catches up, time advances at half speed. Otherwise everything
+    that is timed from the last reading (the next cycle, the next status) would wait for as long as the clock was set
+    back.
     """
 
     def __init__(self, wall: Clock = wall_clock, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._wall = wall
         self._monotonic = monotonic
         self._last = wall()
-        self._asked = monotonic()
+        self._read_at = monotonic()
 
     def __call__(self) -> Micros:
-        asked = self._monotonic()
-        self._last = max(self._wall(), self._last + int((asked - self._asked) * SECOND / 2))
-        self._asked = asked
+        read_at = self._monotonic()
+        self._last = max(self._wall(), self._last + int((read_at - self._read_at) * SECOND / 2))
+        self._read_at = read_at
         return self._last
 
 
 class _LiveCall:
-    """Times are kept on the monotonic clock: one that is set differently meanwhile moves nothing."""
+    """Times are on the monotonic clock: setting the wall clock moves nothing."""
 
     __slots__ = ("at", "call", "number")
 
@@ -64,12 +65,12 @@ class _LiveCall:
 
 
 class Stall(NamedTuple):
-    """What keeps the next call from being made. As long as it is the same call, it is the same value."""
+    """What delays the next call. Equal values are the same stall."""
 
     since: float
     """On the monotonic clock."""
     is_busy: bool
-    """A call is running; else calls are due that `may_decide` holds back."""
+    """A call is running; otherwise `may_decide` holds due calls back."""
 
 
 class LoopThread:
@@ -77,9 +78,11 @@ class LoopThread:
 
     def __init__(self, clock: Clock | None = None, monotonic: Callable[[], float] = time.monotonic) -> None:
         self.may_decide: Callable[[], bool] = lambda: True
-        """While it says no, planned calls wait. Whoever changes the answer to yes hands a call over."""
-        self.rest: Callable[[], None] = lambda: None
-        """Called on the thread when nothing is to be done for `SPARE` seconds."""
+        """While it returns False, planned calls wait. What changes it to True hands a call over, which wakes the
+        thread.
+        """
+        self.on_idle: Callable[[], None] = lambda: None
+        """Called on the thread when nothing is planned for `IDLE_TIME` seconds: the time for chores."""
         self._clock = SteadyClock(monotonic=monotonic) if clock is None else clock
         self._monotonic = monotonic
         self._inbox: SimpleQueue[Call] = SimpleQueue()
@@ -89,17 +92,17 @@ class LoopThread:
         self._busy_since: float | None = None
         self._paused_since: float | None = None
         self.ident: int | None = None
-        """Of the thread that runs it."""
+        """That of the thread that runs it."""
 
     def stall(self) -> Stall | None:
-        """From any thread: the call that is running, or the pause that holds due calls back; None if neither."""
+        """The running call, or the pause that holds due calls back; None if neither. Callable from any thread."""
         busy, paused = self._busy_since, self._paused_since
         if busy is not None:
             return Stall(busy, True)
         return None if paused is None or paused > self._monotonic() else Stall(paused, False)
 
     def stalled_for(self) -> float:
-        """Seconds for which `stall` has lasted; 0 if there is none. From any thread."""
+        """Seconds for which `stall` has lasted; 0 if there is none. Callable from any thread."""
         stall = self.stall()
         return 0.0 if stall is None else self._monotonic() - stall.since
 
@@ -113,11 +116,11 @@ class LoopThread:
         return planned
 
     def hand_over(self, call: Call) -> None:
-        """From any thread."""
+        """Callable from any thread."""
         self._inbox.put(call)
 
     def stop(self) -> None:
-        """From any thread: what was handed over before is still done."""
+        """Callable from any thread: calls that were handed over before still run."""
 
         def end() -> None:
             self._stopping = True
@@ -129,8 +132,8 @@ class LoopThread:
         self.ident = get_ident()
         while not self._stopping:
             wait = self._wait()
-            if wait >= SPARE and self._inbox.empty():
-                self.rest()
+            if wait >= IDLE_TIME and self._inbox.empty():
+                self.on_idle()
             self._take_inbox(wait)
             if not self._stopping:
                 self._run_due()
@@ -141,13 +144,13 @@ class LoopThread:
             heapq.heappop(self._planned)
         if not self._planned:
             self._paused_since = None
-            return _LONGEST_WAIT
+            return _MAX_WAIT
         if not self.may_decide():
             if self._paused_since is None:
                 self._paused_since = max(self._monotonic(), self._planned[0].at)
-            return _LONGEST_WAIT
+            return _MAX_WAIT
         self._paused_since = None
-        return min(_LONGEST_WAIT, max(0.0, self._planned[0].at - self._monotonic()))
+        return min(_MAX_WAIT, max(0.0, self._planned[0].at - self._monotonic()))
 
     def _take_inbox(self, wait: float) -> None:
         inbox = self._inbox
@@ -171,21 +174,21 @@ class LoopThread:
 
 
 class Courier:
-    """Hands calls of an event loop over to the loop's thread: at once after a rest, and together while there are many.
-    Waking a thread costs more than telling it something.
+    """Hands calls of an event loop over to the loop's thread: at once after a pause, and gathered while there are many.
+    Waking a thread costs more than the calls themselves.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, hand_over: HandOver) -> None:
         self._loop = loop
         self._hand_over = hand_over
         self._calls: list[Call] = []
-        self._last = loop.time() - TOGETHER
+        self._last = loop.time() - GATHER
 
     def send(self, call: Call) -> None:
         """On the event loop's thread."""
         self._calls.append(call)
         if len(self._calls) == 1:
-            wait = self._last + TOGETHER - self._loop.time()
+            wait = self._last + GATHER - self._loop.time()
             if wait > 0:
                 self._loop.call_later(wait, self._flush)
             else:
@@ -195,8 +198,8 @@ class Courier:
         calls, self._calls = self._calls, []
         self._last = self._loop.time()
 
-        def make_all() -> None:
+        def call_all() -> None:
             for call in calls:
                 call()
 
-        self._hand_over(make_all)
+        self._hand_over(call_all)

@@ -1,7 +1,7 @@
-"""`Outbox`: statuses and events on their way to the write queue, where they leave after everything that decides.
+"""`Outbox`: passes statuses and events to the write queue, where they leave after everything that decides.
 
-Of statuses only the newest of each object waits. Events wait up to a number; beyond it they are dropped and counted.
-Both are given on the loop's thread; what became of them is told there, too.
+Only the newest status of each object is kept. Events are kept up to a number; beyond it they are dropped and counted.
+Both are submitted on the loop's thread, and failures are reported there.
 """
 
 from __future__ import annotations
@@ -12,20 +12,18 @@ from functools import partial
 
 from fairway.api.kinds import ObjectKey
 from fairway.kube.http.exchange import Ending, Script, WriteResult
-from fairway.kube.requests.events import EventWrite
-from fairway.kube.requests.statuses import StatusWrite
+from fairway.kube.requests.statuses import EventWrite, StatusWrite
 from fairway.kube.writing.loop_thread import HandOver
-from fairway.kube.writing.ready_writes import QueuedWrite, WriteRank
-from fairway.kube.writing.write_queue import WriteQueue
+from fairway.kube.writing.write_queue import QueuedWrite, WriteQueue, WriteRank
 
-MOST_EVENTS = 10_000
-"""Events that wait at the same time."""
+MAX_EVENTS = 10_000
+"""Maximum number of events that have not left."""
 
 Failed = Callable[[ObjectKey], None]
 
 
 class Outbox:
-    """See the module. `status_failed` and `event_failed` are told the keys of what was not written."""
+    """`status_failed` and `event_failed` are called with the keys of what was not written."""
 
     def __init__(
         self,
@@ -35,7 +33,7 @@ class Outbox:
         *,
         status_failed: Failed,
         event_failed: Failed,
-        most_events: int = MOST_EVENTS,
+        max_events: int = MAX_EVENTS,
         status_rank: WriteRank = WriteRank.STATUS,
     ) -> None:
         self._loop = loop
@@ -43,12 +41,12 @@ class Outbox:
         self._hand_over = hand_over
         self._status_failed = status_failed
         self._event_failed = event_failed
-        self._most_events = most_events
+        self._max_events = max_events
         self._status_rank = status_rank
         self._statuses: dict[ObjectKey, StatusWrite] = {}
         """The newest of each object that has not left yet; on the asyncio thread."""
         self._events = 0
-        """Events that wait; counted up on the loop's thread when they come and down there when they end."""
+        """Events that have not ended. Counted on the loop's thread only."""
 
     # -- on the loop's thread ----------------------------------------------------------------------------------
 
@@ -56,8 +54,8 @@ class Outbox:
         self._loop.call_soon_threadsafe(self._take_statuses, writes)
 
     def events(self, writes: Sequence[EventWrite]) -> int:
-        """How many were taken, from the first on."""
-        taken = writes[: max(0, self._most_events - self._events)]
+        """The number of events that were accepted, from the first on."""
+        taken = writes[: max(0, self._max_events - self._events)]
         if taken:
             self._events += len(taken)
             self._loop.call_soon_threadsafe(self._take_events, taken)
@@ -75,7 +73,7 @@ class Outbox:
                 self._queue.add(QueuedWrite(key, self._status_rank, partial(self._newest, key, [write]), ended))
 
     def _newest(self, key: ObjectKey, last: list[StatusWrite]) -> Script:
-        """What leaves now: the newest that there is, or what left the last time where this is another try."""
+        """The newest status; on a retry without a newer one, the last."""
         last[0] = self._statuses.pop(key, last[0])
         return last[0].script()
 

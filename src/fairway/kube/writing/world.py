@@ -1,13 +1,17 @@
-"""`KubeWorld`: carries the changes of plans out on an API server, and reports what became of each (spec K16).
+"""`KubeWorld`: carries out the changes of plans on an API server, and reports the outcome of each (spec K16).
 
-`carry_out` is called on the loop's thread and returns at once; requests are made on the asyncio thread, and what
-became of them is handed back to the loop's thread. A claim is allocated before its pod is bound; a pod whose claim
-was refused is not bound, nor is one whose devices another claim had first: the API server does not check that, so it
-is looked at when all that was written before the allocation is known. A pod with unbound volume claims is bound when
-these are, and the pods of a gang when those of all of them are (spec K23). The pods of a job are evicted when its
-EvictionRecord has counted that: a scheduler that ends in between has counted too much for as long as they run, and
-never too little. A claimant is nominated when the pods on its node were told to leave: read back without that, its
-nomination would wait for nothing.
+`carry_out` is called on the loop's thread and returns at once; requests are made on the asyncio thread, and outcomes
+are handed back to the loop's thread. The order between objects is kept here:
+
+* A claim is allocated before its pod is bound. A pod whose claim was refused is not bound, nor is one whose devices
+  another claim had first: the API server does not check that, so it is checked once everything that was written before
+  the allocation was seen.
+* A pod with unbound volume claims is bound after these are, and the pods of a gang after those of all of them are
+  (spec K23).
+* The pods of a job are evicted after its EvictionRecord counts that. A scheduler that ends in between has counted too
+  much for as long as they run, and never too little.
+* A claimant is nominated after the pods on its node were evicted: read back without that, its nomination would wait for
+  capacity that nobody frees.
 """
 
 from __future__ import annotations
@@ -35,38 +39,37 @@ from fairway.kube.requests.changes import script_of
 from fairway.kube.requests.claims import devices_ready
 from fairway.kube.requests.reservations import GroupVersions
 from fairway.kube.writing.loop_thread import HandOver
-from fairway.kube.writing.ready_writes import QueuedWrite, WriteRank
-from fairway.kube.writing.write_queue import WriteQueue
+from fairway.kube.writing.write_queue import QueuedWrite, WriteQueue, WriteRank
 
 BINDING_TIMEOUT = 600.0
-"""Seconds that drivers have to make devices ready, as in kube-scheduler."""
+"""Seconds that drivers have to prepare devices, as in kube-scheduler."""
 SHOWN_TIMEOUT = 30.0
-"""Seconds until a watch must have shown an allocation; a pod is not bound to devices of which that is not so."""
+"""Seconds within which a watch must show an allocation; otherwise the pod is not bound."""
 
 Versions = Mapping[ObjectKey, str]
-"""The resource versions that claims got when they were allocated."""
+"""The resource versions of claims after their allocation."""
 
 
 class ChangeReports(Protocol):
-    """Is told what became of changes, on the loop's thread."""
+    """Receives the outcome of changes, on the loop's thread."""
 
     def ended(self, change: Change, ending: Ending) -> None:
         """The server made a change, or refused it."""
 
     def check_devices(self, bind: Bind, versions: Versions, answer: Callable[[str], None]) -> None:
-        """The claims of a pod are allocated: `answer` is called with "" once it is sure that it may be bound, else with
-        why not. It may be called from any thread; only the first answer counts.
+        """The claims of a pod are allocated: `answer` is called with "" once it is certain that the pod may be bound,
+        or with the reason why not. It may be called from any thread; only the first answer counts.
         """
 
     def await_volumes(self, bind: Bind, versions: Versions, answer: Callable[[str], None]) -> None:
-        """What begins the binding of a pod's volumes is written: `answer` is called as above when they are bound."""
+        """The binding of a pod's volumes has been requested: `answer` is called as above when they are bound."""
 
     def volumes_refused(self, bind: Bind, why: str) -> None:
-        """A pod that was to be bound with its volumes is not, for a reason that its volumes have not."""
+        """A pod that was to be bound with its volumes is not, for a reason other than its volumes."""
 
 
 class KubeWorld:
-    """See the module."""
+    """The world of an API server."""
 
     def __init__(
         self,
@@ -75,22 +78,22 @@ class KubeWorld:
         hand_over: HandOver,
         *,
         groups: GroupVersions,
-        most_unanswered: int,
+        max_unanswered: int,
         bind_volumes_timeout: float = BINDING_TIMEOUT,
         term: Callable[[], int] = lambda: 0,
     ) -> None:
-        """`term` is asked on the loop's thread: in which time as the leader it decides."""
+        """`term` is called on the loop's thread: the leader's current term."""
         self._loop = loop
         self._queue = queue
         self._hand_over = hand_over
         self._groups = groups
-        self._most = most_unanswered
+        self._max_unanswered = max_unanswered
         self._term = term
         self._bind_volumes_timeout = bind_volumes_timeout
         self.reports: ChangeReports
         """Set before anything is carried out."""
         self.unanswered = 0
-        """Changes that are not settled or refused yet, but for bindings that wait for drivers. Counted on the loop's
+        """Changes that are neither settled nor refused, without binds that wait for drivers. Counted on the loop's
         thread.
         """
         self._waiting: dict[ObjectKey, _AwaitedClaims] = {}
@@ -99,8 +102,8 @@ class KubeWorld:
 
     @property
     def has_capacity(self) -> bool:
-        """Whether another plan may be carried out: a slow server slows the cycles, and nothing piles up."""
-        return self.unanswered < self._most
+        """Whether another plan may be carried out: a slow server slows the cycles, and no backlog grows."""
+        return self.unanswered < self._max_unanswered
 
     def carry_out(self, changes: Sequence[Change]) -> None:
         self.unanswered += len(changes)
@@ -109,10 +112,10 @@ class KubeWorld:
     # -- on the asyncio thread -------------------------------------------------------------------------------
 
     def _take(self, changes: Sequence[Change], term: int) -> None:
-        """A claim that several pods of a plan use is allocated once, for all of them: the last change has them all."""
+        """A claim that several pods of a plan use is allocated once: the last change has all of them."""
         shared: dict[ObjectKey, list[tuple[AllocateClaim | MakeClassClaim, _AwaitedClaims]]] = {}
         counted: dict[ObjectKey, list[Evict]] = {}
-        leaving: dict[str, _AwaitedEvictions] = {}
+        evicted: dict[str, _AwaitedEvictions] = {}
         for change in changes:
             if isinstance(change, AllocateClaim | MakeClassClaim):
                 awaited = self._waiting.setdefault(pod_key(change.pod), _AwaitedClaims(term))
@@ -130,15 +133,15 @@ class KubeWorld:
                 awaited.bind = change
                 self._bind_if_ready(awaited)
             elif isinstance(change, WriteStops):
-                self._add_stops(change, counted.setdefault(change.key, []), leaving, term)
+                self._add_stops(change, counted.setdefault(change.key, []), evicted, term)
             elif isinstance(change, Evict):
-                leaving.setdefault(change.eviction.node, _AwaitedEvictions()).open += 1
+                evicted.setdefault(change.eviction.node, _AwaitedEvictions()).open += 1
                 if change.record in counted:
                     counted[change.record].append(change)
                 else:
-                    self._add_eviction(change, leaving[change.eviction.node], term)
-            elif isinstance(change, Nominate) and change.node in leaving:
-                leaving[change.node].nominations.append(change)
+                    self._add_eviction(change, evicted[change.eviction.node], term)
+            elif isinstance(change, Nominate) and change.node in evicted:
+                evicted[change.node].nominations.append(change)
             else:
                 self._add(change, _rank(change), term)
         self._waiting.clear()  # a plan has a pod's claims and its binding, or neither
@@ -166,22 +169,22 @@ class KubeWorld:
         self._queue.add(QueuedWrite(lane, WriteRank.EVICTION, lambda: script_of(change, self._groups), ended, term))
 
     def _add_stops(
-        self, change: WriteStops, evictions: list[Evict], leaving: Mapping[str, _AwaitedEvictions], term: int
+        self, change: WriteStops, evictions: list[Evict], evicted: Mapping[str, _AwaitedEvictions], term: int
     ) -> None:
-        """`evictions` are all known when the write leaves. Where the server refuses the record (its definition is
-        missing, or the right to write it) they leave all the same: the claimant is entitled to them.
+        """`evictions` is complete when the write leaves. If the server refuses the record (its definition is missing,
+        or the right to write it) the pods are evicted all the same: the claimant is entitled to that.
         """
 
         def ended(ending: Ending) -> None:
             self._report(change, ending)
             for eviction in evictions:
-                self._add_eviction(eviction, leaving[eviction.eviction.node], term)
+                self._add_eviction(eviction, evicted[eviction.eviction.node], term)
 
         lane = change.key
         self._queue.add(QueuedWrite(lane, WriteRank.EVICTION, lambda: script_of(change, self._groups), ended, term))
 
     def _add_claim(self, users: Sequence[tuple[AllocateClaim | MakeClassClaim, _AwaitedClaims]], term: int) -> None:
-        """`users` are all known when the write leaves: a plan is taken in at once."""
+        """`users` is complete when the write leaves: a plan is taken in at once."""
 
         def ended(ending: Ending) -> None:
             for change, awaited in users:
@@ -225,22 +228,22 @@ class KubeWorld:
             self._bind(awaited.bind, awaited)
 
     def _bind(self, bind: Bind, awaited: _AwaitedClaims) -> None:
-        """Its devices are its own, and ready: when its volumes are, it is bound."""
+        """Its devices are its alone, and ready: it is bound once its volumes are, too."""
         if bind.awaits_volumes:
             self._await_volumes(bind, awaited)
         else:
             self._add(bind, WriteRank.BIND, awaited.term)
 
     def _await_volumes(self, bind: Bind, awaited: _AwaitedClaims) -> None:
-        """Until they are bound the binding is not under way: provisioners that take minutes must not pause the
-        decisions about all other pods. A refusal is held back a little, so that a provisioner that always fails is not
-        asked again at once.
+        """Until the volumes are bound the bind does not count as unanswered: provisioners that take minutes must not
+        pause the decisions about all other pods. A refusal is held back for a while, so that a provisioner that always
+        fails is not asked again at once.
         """
         self._hand_over(partial(self._count, -1))
 
         def answered(why: str) -> None:
             if limit.cancelled():
-                return  # it was answered, or too late
+                return  # answered already, or too late
             limit.cancel()
             self._hand_over(partial(self._count, 1))
             if why:
@@ -261,11 +264,11 @@ class KubeWorld:
         self._hand_over(partial(self.reports.await_volumes, bind, awaited.volumes, answer))
 
     def _check(self, bind: Bind, awaited: _AwaitedClaims, then: Callable[[], None]) -> None:
-        """Go on if no other claim had the devices first; else, or if that cannot be known, the pod is not bound."""
+        """Continue if no other claim had the devices first. If one had, or if that cannot be known, refuse the bind."""
 
         def answered(why: str) -> None:
             if limit.cancelled():
-                return  # it was answered, or too late
+                return  # answered already, or too late
             limit.cancel()
             if why:
                 self._refuse(bind, why)
@@ -281,8 +284,8 @@ class KubeWorld:
         self._hand_over(partial(self.reports.check_devices, bind, awaited.versions, answer))
 
     def _await_devices(self, bind: Bind, awaited: _AwaitedClaims) -> None:
-        """Looks at the claims now and then, and binds when the drivers have made the devices ready. Until then the
-        binding is not under way: drivers that take minutes must not pause the decisions about all other pods.
+        """Polls the claims, and binds when the drivers have prepared the devices. Until then the bind does not count as
+        unanswered: drivers that take minutes must not pause the decisions about all other pods.
         """
         until = self._loop.time() + BINDING_TIMEOUT
         self._hand_over(partial(self._count, -1))
@@ -300,34 +303,34 @@ class KubeWorld:
         self._queue.add(QueuedWrite(("devices", bind.key), WriteRank.STATUS, script, ended))
 
     def _refuse(self, bind: Bind, why: str) -> None:
-        """A pod is not bound, before its volumes were waited for. Those of its gang that wait need not any more."""
+        """A pod is refused before its volumes were awaited: pods of its gang need not wait for theirs either."""
         if bind.awaits_volumes:
             self._hand_over(partial(self.reports.volumes_refused, bind, why))
         self._report(bind, Ending(WriteResult.REFUSED, why))
 
     def _report(self, change: Change, ending: Ending) -> None:
-        """Together with others that end at the same time: waking a thread costs more than telling it something."""
+        """Gathered with others that end at the same time: waking a thread costs more than the report."""
         self._ended.append((change, ending))
         if len(self._ended) == 1:
             self._loop.call_soon(self._hand_over_ended)
 
     def _hand_over_ended(self) -> None:
         ended, self._ended = self._ended, []
-        self._hand_over(partial(self._tell, ended))
+        self._hand_over(partial(self._pass_on, ended))
 
     # -- on the loop's thread ----------------------------------------------------------------------------------
 
     def _count(self, more: int) -> None:
         self.unanswered += more
 
-    def _tell(self, ended: Sequence[tuple[Change, Ending]]) -> None:
+    def _pass_on(self, ended: Sequence[tuple[Change, Ending]]) -> None:
         self.unanswered -= len(ended)
         for change, ending in ended:
             self.reports.ended(change, ending)
 
 
 class _AwaitedClaims:
-    """The claims of one pod that are under way, and the binding that waits for them."""
+    """The claims of one pod that are in flight, and the bind that waits for them."""
 
     def __init__(self, term: int) -> None:
         self.term = term
@@ -340,7 +343,7 @@ class _AwaitedClaims:
 
 
 class _AwaitedEvictions:
-    """The evictions of one plan on one node that are under way, and the nominations to it that wait for them."""
+    """The evictions of one plan on one node that are in flight, and the nominations that wait for them."""
 
     def __init__(self) -> None:
         self.open = 0

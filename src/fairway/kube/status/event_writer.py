@@ -1,37 +1,42 @@
 """Events that people read (`kubectl describe`, `kubectl get events`): one per job and change of reason (spec K11).
 
-`EventWriter` listens to the loop and reports what it decided: Scheduled, FailedScheduling, Preempted, Reserved,
-GangTimedOut. An event is about the job: its PodGroup, its controller, or the lone pod; a PodGroup that waits has the
-reason Unschedulable, which Volcano's tools look for, with ours in the text. A changed reason that may not be written
-yet is written when it has stood (`DeferredWrites`), and repeated ever less often while the job goes on waiting. Pods
-of a waiting gang get one event each (`pod_events`). What happens again under the same words is a series: the event that
-is there is counted up. Events leave last, and are dropped and counted where too many wait.
+`EventWriter` listens to the loop and reports its decisions: Scheduled, FailedScheduling, Preempted, Reserved,
+GangTimedOut. An event is about the job: its PodGroup, its controller, or the lone pod. A pending PodGroup has the
+reason Unschedulable, which Volcano's tools look for, with Fairway's reason in the text. A changed reason that may not
+be written yet is written once it has stood (`DeferredWrites`), and repeated ever less often while the job stays
+pending. A repeated event with the same text is a series: the existing event is counted up. Events leave last, and are
+dropped and counted if too many wait.
+
+**Pods of pending gangs** (`PodEvents`). A job's reason is in an event about its PodGroup or controller, but the first
+thing that a user types is `kubectl describe pod`. So each pod of a pending gang gets one event with the reason, once:
+shortly after it came, because the first reason of a gang is nearly always that its other pods are missing. At most
+`MAX_PER_JOB` pods of a job get one, and all of them together at most `RATE` a second: a gang of thousands must not
+crowd out the events of others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from fairway.api.pods import Pod
 from fairway.api.scheduling import PodGroup
 from fairway.clock import SECOND, Micros
 from fairway.drive import Change, Cycle, ObjectStore
 from fairway.kube.http.paths import VOLCANO
-from fairway.kube.requests.events import EventMaker, EventNote, EventWrite, Regarding
 from fairway.kube.requests.reservations import GroupVersions
-from fairway.kube.status.pod_events import PodEvents
+from fairway.kube.requests.statuses import EventMaker, EventNote, EventWrite, Regarding
 from fairway.kube.throttle import DeferredWrites, Repeats, StatusFacts, substance
 from fairway.scheduler.plan import Binding, Eviction, Pending
 from fairway.state.cluster import ClusterState, Deleted
 from fairway.state.events import Event as StateEvent
-from fairway.state.jobs import Job
+from fairway.state.jobs import WAITING, Job
 
 REPEATS = Repeats(30 * SECOND, 1800 * SECOND)
-"""How often a job that goes on waiting says so again. 10,000 such jobs then cost six writes a second."""
+"""How often the event of a pending job is repeated. 10,000 such jobs then cost six writes a second."""
 
 
 class EventWriter:
-    """The listener. `submit` says how many events it took; those that it did not take are counted in `dropped`."""
+    """The listener. `submit` returns the number of events it accepted; the others are counted in `dropped`."""
 
     def __init__(
         self,
@@ -43,7 +48,7 @@ class EventWriter:
         *,
         lone_pods: bool = True,
     ) -> None:
-        """`lone_pods`: whether a lone pod that is bound is worth an event of its own."""
+        """`lone_pods`: whether the binding of a lone pod gets an event."""
         self._state = state
         self._store = store
         self._groups = groups
@@ -51,7 +56,7 @@ class EventWriter:
         self._submit = submit
         self._lone_pods = lone_pods
         self._reasons: DeferredWrites[str, Pending] = DeferredWrites(repeats=REPEATS)
-        """By the identity of the job: why it waits."""
+        """By the identity of the job: why it is pending."""
         self._pods = PodEvents(state)
         self._reserved: set[str] = set()
         self.written = 0
@@ -75,21 +80,21 @@ class EventWriter:
         return self._pods.has_news
 
     def look_again(self, now: Micros) -> Micros | None:
-        """Write what has waited long enough; returns when to call again, None if nothing waits. A driver calls this
-        when no cycle comes.
+        """Write what is due; returns when to call again, None if nothing is deferred. A driver calls this between
+        cycles.
         """
         self._put([*self._late(now), *self._pod_notes(now)])
         times = (self._reasons.next_due(), self._pods.next_due())
         return min((when for when in times if when is not None), default=None)
 
     def gang_timed_out(self, job: Job, why: str, now: Micros) -> None:
-        """A gang was evicted because it could not be bound whole in time (spec K8)."""
+        """A gang was evicted because not all of it could be bound in time (spec K8)."""
         about = self._about(job)
         if about is not None:
             self._put([EventNote(about, "GangTimedOut", "Preempting", why, now, warning=True)])
 
-    def say(self, about: Regarding, reason: str, action: str, note: str, now: Micros) -> None:
-        """A warning of the scheduler about something that is no job."""
+    def warn(self, about: Regarding, reason: str, action: str, note: str, now: Micros) -> None:
+        """A warning about an object that is not a job."""
         self._put([EventNote(about, reason, action, note, now, warning=True)])
 
     def _put(self, notes: Iterable[EventNote]) -> None:
@@ -100,7 +105,7 @@ class EventWriter:
             self.dropped += len(writes) - taken
 
     def refused(self, change: Change, why: str) -> None:
-        """The next plan says what comes of it."""
+        """The next plan reports the consequences."""
 
     # -- what is worth an event ----------------------------------------------------------------------------------
 
@@ -171,7 +176,7 @@ class EventWriter:
                 yield from self._waits(entry, now)
 
     def _late(self, now: Micros) -> Iterable[EventNote]:
-        """New reasons that have stood, and those of jobs that still wait."""
+        """New reasons that have stood, and repeated ones of jobs that are still pending."""
         for _, entry in self._reasons.due(now):
             yield from self._waits(entry, now)
 
@@ -225,3 +230,99 @@ def _of_pod(pod: Pod) -> Regarding:
 
 def _counted(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+# -- pods of pending gangs ---------------------------------------------------------------------------------------------
+
+
+DELAY: Micros = 2 * SECOND
+MAX_PER_JOB = 100
+RATE = 20
+"""Events per second, once `BURST` are spent."""
+BURST = 200
+MAX_WAITING = 20_000
+"""Maximum number of pods that wait for their event; more get none."""
+
+_COST = SECOND // RATE
+
+
+class PodEvents:
+    """Which pods get an event, and when. It depends only on the times that are passed in."""
+
+    def __init__(self, state: ClusterState) -> None:
+        self._state = state
+        self._came: dict[str, None] = {}
+        """New pods, until the next call of `due`."""
+        self._due: dict[str, Micros] = {}
+        """When pods may get their event, in order of time."""
+        self._told: dict[str, set[str]] = {}
+        """Pods that have their event, by the identity of their job."""
+        self._free_at: Micros | None = None
+        """When `BURST` is available in full again."""
+        self._by_job: dict[str, Pending] | None = None
+        self._reasons: Sequence[Pending] = ()
+
+    @property
+    def reasons(self) -> Sequence[Pending]:
+        """Why jobs are pending, from the last plan with reasons."""
+        return self._reasons
+
+    @reasons.setter
+    def reasons(self, reasons: Sequence[Pending]) -> None:
+        self._reasons, self._by_job = reasons, None
+
+    @property
+    def has_news(self) -> bool:
+        return bool(self._came)
+
+    def came(self, pod: Pod) -> None:
+        """A pod without a node."""
+        name = f"{pod.metadata.namespace}/{pod.metadata.name}"
+        if name in self._due or len(self._due) + len(self._came) >= MAX_WAITING:
+            return
+        task = self._state.tasks.get(name)
+        if task is not None and not task.job.alone and name not in self._told.get(task.job.identity, ()):
+            self._came[name] = None
+
+    def forget(self, identity: str) -> None:
+        """A job was placed or is gone: if it is pending again, its pods get events again."""
+        self._told.pop(identity, None)
+
+    def next_due(self) -> Micros | None:
+        first = next(iter(self._due.values()), None)
+        if first is None or self._free_at is None:
+            return first
+        return max(first, self._free_at - (BURST - 1) * _COST)
+
+    def due(self, now: Micros) -> Iterator[tuple[str, str]]:
+        """Names of pods that get their event now, and why each is pending."""
+        self._due.update(dict.fromkeys(self._came, now + DELAY))
+        self._came.clear()
+        while (at := self.next_due()) is not None and at <= now:
+            name = next(iter(self._due))
+            del self._due[name]
+            text = self._reason(name)
+            if text:
+                self._free_at = max(now, self._free_at or now) + _COST
+                yield name, text
+
+    def _reason(self, name: str) -> str:
+        task = self._state.tasks.get(name)
+        if task is None or task.state not in WAITING or task.job.alone:
+            return ""
+        identity = task.job.identity
+        told = self._told.setdefault(identity, set())
+        if len(told) >= MAX_PER_JOB:
+            return ""
+        entry = self._reason_of(identity)
+        if entry is None:
+            return ""
+        told.add(name)
+        return f"{entry.reason}: {entry.message}"
+
+    def _reason_of(self, identity: str) -> Pending | None:
+        if self._by_job is None:
+            self._by_job = {
+                f"{entry.job_kind} {entry.job}": entry for entry in self._reasons if entry.job_kind != "Pod"
+            }
+        return self._by_job.get(identity)

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from fairway.kube.http.exchange import ApiAnswer, ApiRequest, Script, plain_ending
-from fairway.kube.writing import ready_writes
-from fairway.kube.writing.ready_writes import QueuedWrite, WriteRank
-from fairway.kube.writing.write_queue import WriteQueue
+from fairway.kube.writing import write_queue
+from fairway.kube.writing.write_queue import QueuedWrite, WriteQueue, WriteRank
 
 
 class SlowServer:
@@ -69,7 +68,7 @@ def test_statuses_and_events_wait_until_no_binding_is_under_way_and_then_leave_t
 
 
 def test_a_binding_that_takes_long_does_not_hold_them_up_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ready_writes, "TALK_WAIT", 0.05)
+    monkeypatch.setattr(write_queue, "REPORT_DELAY", 0.05)
 
     async def story() -> None:
         server = SlowServer()
@@ -140,7 +139,7 @@ def test_few_statuses_and_events_are_under_way_while_pods_are_bound() -> None:
             server.add(WriteRank.STATUS, "hostile", number)
             server.add(WriteRank.EVENT, "hostile", number)
         await asyncio.sleep(0.05)
-        assert server.asked == ["BIND", *["hostile"] * ready_writes.TALKERS]
+        assert server.asked == ["BIND", *["hostile"] * write_queue.MAX_REPORTS]
         server.add(WriteRank.BIND, "good", 1)
         await asyncio.sleep(0.05)
         assert server.asked[-1] == "BIND", "a binding needs no turn"
@@ -153,7 +152,7 @@ def test_few_statuses_and_events_are_under_way_while_pods_are_bound() -> None:
 
 
 def test_more_are_under_way_where_no_pod_was_bound_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ready_writes, "QUIET", 0.05)
+    monkeypatch.setattr(write_queue, "QUIET", 0.05)
 
     async def story() -> None:
         server = HeldServer()
@@ -162,7 +161,7 @@ def test_more_are_under_way_where_no_pod_was_bound_for_a_while(monkeypatch: pyte
         for number in range(100):
             server.add(WriteRank.STATUS, "some", number)
         await asyncio.sleep(0.02)
-        assert len(server.asked) == ready_writes.QUIET_TALKERS
+        assert len(server.asked) == write_queue.MAX_QUIET_REPORTS
         server.answer()
         assert await server.queue.settle(WriteRank.EVENT, 10)
         assert len(server.asked) == 100
@@ -173,7 +172,7 @@ def test_more_are_under_way_where_no_pod_was_bound_for_a_while(monkeypatch: pyte
 
 def test_many_are_under_way_again_after_the_last_binding(monkeypatch: pytest.MonkeyPatch) -> None:
     """With one that ends, others leave as well as the next."""
-    monkeypatch.setattr(ready_writes, "QUIET", 0.05)
+    monkeypatch.setattr(write_queue, "QUIET", 0.05)
 
     async def story() -> None:
         server = HeldServer()
@@ -183,10 +182,10 @@ def test_many_are_under_way_again_after_the_last_binding(monkeypatch: pytest.Mon
         for number in range(100):
             server.add(WriteRank.STATUS, "some", number)
         await asyncio.sleep(0.1)
-        assert len(server.asked) == 1 + ready_writes.TALKERS
+        assert len(server.asked) == 1 + write_queue.MAX_REPORTS
         server.answer(1)
         await asyncio.sleep(0.05)
-        assert server.queue.in_flight == ready_writes.QUIET_TALKERS
+        assert server.queue.in_flight == write_queue.MAX_QUIET_REPORTS
         server.answer()
         assert await server.queue.settle(WriteRank.EVENT, 10)
         await server.queue.stop()

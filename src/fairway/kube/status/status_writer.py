@@ -1,9 +1,9 @@
-"""`StatusWriter`: what is written so that people and machines see how things stand (spec K9, K10).
+"""`StatusWriter`: keeps the statuses of pods, PodGroups, queues and classes up to date (spec K9, K10).
 
-It listens to the loop. After a cycle that computed reasons it writes why pods wait, how far PodGroups are, and what
-queues and classes have in use; each only where it differs from what the object says, and not more often than `throttle`
-allows. What may not be written yet is written by `look_again` when its time comes, with or without another cycle; so is
-the status of a group whose pods only started or ended, which no cycle follows. Writes go to `submit`, at most one per
+It listens to the loop. After a cycle with reasons it writes why pods are pending, the phase of PodGroups, and what
+queues and classes have allocated; each only where it differs from the object, and not more often than `throttle`
+allows. What may not be written yet is written by `look_again` when it is due, with or without another cycle; so is the
+status of a group whose pods only started or ended, which no cycle follows. Writes go to `submit`, at most one per
 object and call; a newer one replaces one that has not left yet. Everything here runs on the loop's thread.
 """
 
@@ -21,8 +21,7 @@ from fairway.clock import SECOND, Micros, format_rfc3339
 from fairway.drive import SCHEDULED, Change, Cycle, ObjectStore
 from fairway.kube.requests.reservations import GroupVersions
 from fairway.kube.requests.statuses import GATED, UNSCHEDULABLE, StatusWrite, class_status, pod_waits, queue_status
-from fairway.kube.status.groups import GroupFacts, group_facts, group_write, shown_facts
-from fairway.kube.status.queue_counts import QueueCounts, count_jobs
+from fairway.kube.status.groups import GroupFacts, QueueCounts, count_jobs, group_facts, group_write, shown_facts
 from fairway.kube.throttle import INTERVAL, DeferredWrites, StatusFacts
 from fairway.scheduler.plan import ClassStanding, GroupStatus, Pending, QueueStanding
 from fairway.scheduler.verdict import Reason
@@ -34,21 +33,21 @@ from fairway.state.reader import group_of
 Submit = Callable[[Sequence[StatusWrite]], None]
 
 _UNPLACED = WAITING | {TaskState.GATED}
-_FEW = 1000
-"""Jobs that wait no more and are remembered still."""
+_MAX_STALE = 1000
+"""Number of jobs that are no longer pending and still remembered."""
 
-LONGEST_WAIT: Micros = 600 * SECOND
-"""Until a status that is refused again and again is tried once more."""
+MAX_RETRY_WAIT: Micros = 600 * SECOND
+"""Until a status that is refused repeatedly is tried again."""
 
 JobIdentity = str
 """`Job.identity`: kind and key."""
 
 _Wanted = GroupFacts | ClassStanding | dict[str, Any]
-"""What an object's status should say; a dict is that of a queue."""
+"""The wanted status of an object; a dict is that of a queue."""
 
 
 class StatusWriter:
-    """See the module. `groups` says which PodGroups are not Volcano's."""
+    """The listener. `groups` has the PodGroups that are not Volcano's."""
 
     def __init__(self, state: ClusterState, store: ObjectStore, groups: GroupVersions, submit: Submit) -> None:
         self._state = state
@@ -56,23 +55,23 @@ class StatusWriter:
         self._groups = groups
         self._submit = submit
         self._jobs: DeferredWrites[JobIdentity, Pending] = DeferredWrites()
-        """By job: what its pods say of why they wait."""
+        """By job: why its pods are pending."""
         self._objects: DeferredWrites[ObjectKey, _Wanted] = DeferredWrites()
         self._unexplained: dict[JobIdentity, list[str]] = {}
-        """Pods that came and do not say yet why they wait."""
+        """New pods whose condition does not give a reason yet."""
         self._stirred: dict[str, None] = {}
-        """Groups that came, or whose pods changed, since the last look."""
+        """Groups that are new, or whose pods changed, since the last look."""
         self._undecided: dict[str, None] = {}
-        """New groups that wait for the next plan: it may let them in at once."""
-        self._said: dict[str, GroupStatus] = {}
-        """What the last plan with reasons says of groups: of those that wait, and of those that it places."""
+        """New groups that wait for the next plan: it may admit them at once."""
+        self._planned: dict[str, GroupStatus] = {}
+        """Groups in the last plan with reasons: those that are pending, and those that it places."""
         self._standings: Sequence[QueueStanding] = ()
         self._counts = QueueCounts()
         self._counted: Micros | None = None
         self._recount_at: Micros | None = None
-        """When jobs are counted again, if some came or went since they were counted."""
+        """When jobs are counted again, if some came or went since."""
         self._refused: dict[ObjectKey, tuple[int, Micros]] = {}
-        """How often in a row the statuses of objects were refused, and when last."""
+        """How often in a row the status of an object was refused, and when last."""
 
     # -- the listener ------------------------------------------------------------------------------------------
 
@@ -89,8 +88,8 @@ class StatusWriter:
     def decided(self, cycle: Cycle) -> None:
         plan, now = cycle.explain(), cycle.now
         if plan is not None:
-            self._said = {status.name: status for status in plan.status.pod_groups}
-            self._stirred.update(dict.fromkeys(self._said))
+            self._planned = {status.name: status for status in plan.status.pod_groups}
+            self._stirred.update(dict.fromkeys(self._planned))
             self._stirred.update(self._undecided)
             self._undecided.clear()
             self._standings = plan.queues
@@ -103,7 +102,7 @@ class StatusWriter:
             self._send(writes, now)
 
     def refused(self, change: Change, why: str) -> None:
-        """What became of a change shows in the next plan."""
+        """The consequences show in the next plan."""
 
     # -- what else a driver calls ------------------------------------------------------------------------------
 
@@ -113,8 +112,8 @@ class StatusWriter:
         return bool(self._stirred)
 
     def look_again(self, now: Micros) -> Micros | None:
-        """Write what has waited long enough, and the groups whose pods changed; returns when to call again, None if
-        nothing waits. A driver calls this when no cycle comes.
+        """Write what is due, and the groups whose pods changed; returns when to call again, None if nothing is
+        deferred. A driver calls this between cycles.
         """
         writes = [*self._stirred_groups(now)]
         if self._recount_at is not None and now >= self._recount_at:
@@ -124,19 +123,18 @@ class StatusWriter:
         return min((when for when in times if when is not None), default=None)
 
     def failed(self, key: ObjectKey, now: Micros) -> Micros | None:
-        """A write was refused: the next look compares with what the object says. Returns when reasons should be worked
-        out for it though nothing happens any more; None if it may be dropped. One that is refused again and again is
-        tried less and less often.
+        """A write was refused: the next look compares with the object. Returns when reasons should be computed for it
+        though nothing happens; None if it may be dropped. One that is refused repeatedly is tried less and less often.
         """
         self._objects.forget(key)
         if key[0] == "Pod":
-            return None  # it has gone, or was bound
+            return None  # it is gone, or was bound
         if key[0] == "PodGroup":
             self._stirred[f"{key[1]}/{key[2]}"] = None  # plans have no entry for groups that run
         times, last = self._refused.get(key, (0, now))
-        times = 1 if now - last > 2 * LONGEST_WAIT else times + 1
+        times = 1 if now - last > 2 * MAX_RETRY_WAIT else times + 1
         self._refused[key] = times, now
-        return now + min(LONGEST_WAIT, SECOND << min(times - 1, 20))
+        return now + min(MAX_RETRY_WAIT, SECOND << min(times - 1, 20))
 
     # -- inside ------------------------------------------------------------------------------------------------
 
@@ -151,13 +149,13 @@ class StatusWriter:
             self._jobs.forget(f"PodGroup {key}")
             self._stirred.pop(key, None)
             self._undecided.pop(key, None)
-            self._said.pop(key, None)  # what is created under its name is another group
+            self._planned.pop(key, None)  # a group created under its name is another one
 
     def _pod_came(self, pod: Pod) -> None:
         self._stir(pod)
         if pod.spec.node_name:
             return
-        known = _waits_because(pod)
+        known = _pending_reason(pod)
         if known is not None and known[0] == UNSCHEDULABLE:
             return
         key = f"{pod.metadata.namespace}/{pod.metadata.name}"
@@ -171,7 +169,7 @@ class StatusWriter:
             self._stirred[group] = None
 
     def _send(self, writes: list[StatusWrite], now: Micros) -> None:
-        """These, and what was deferred until now."""
+        """Submit these writes and the deferred ones that are due."""
         for _, entry in self._jobs.due(now):
             writes += self._pods_of(entry, now)
         for key, wanted in self._objects.due(now):
@@ -186,7 +184,7 @@ class StatusWriter:
             yield from self._object(key, wanted, now)
 
     def _object(self, key: ObjectKey, wanted: _Wanted, now: Micros) -> Iterable[StatusWrite]:
-        """The request is made from the object as it is now: others may have written conditions meanwhile."""
+        """Built from the current object: others may have written conditions meanwhile."""
         found = self._store.get(key)
         if isinstance(wanted, GroupFacts) and isinstance(found, PodGroup):
             write = group_write(key, found, wanted, self._groups.get(key), now)
@@ -201,10 +199,10 @@ class StatusWriter:
     # -- pods --------------------------------------------------------------------------------------------------
 
     def _waiting_pods(self, pending: Iterable[Pending], now: Micros) -> Iterable[StatusWrite]:
-        """All of a job when its reason changes; else only those that came since."""
+        """All pods of a job when its reason changes; otherwise only those that came since."""
         unexplained, self._unexplained = self._unexplained, {}
         pending = list(pending)
-        if len(self._jobs) > 2 * len(pending) + _FEW:
+        if len(self._jobs) > 2 * len(pending) + _MAX_STALE:
             self._jobs.keep({f"{entry.job_kind} {entry.job}" for entry in pending})
         elif deferred := list(self._jobs.waiting()):
             waiting = {f"{entry.job_kind} {entry.job}" for entry in pending}
@@ -229,7 +227,7 @@ class StatusWriter:
                 yield from self._pod(task.key, entry, now)
 
     def _pod(self, name: str, entry: Pending, now: Micros) -> Iterable[StatusWrite]:
-        """Of pods with scheduling gates the API server says so itself."""
+        """Nothing for pods with scheduling gates: the API server sets their condition."""
         gated, message = entry.reason == Reason.SCHEDULING_GATED, entry.message
         namespace, _, pod_name = name.partition("/")
         key = ("Pod", namespace, pod_name)
@@ -237,7 +235,7 @@ class StatusWriter:
         if not isinstance(pod, Pod) or pod.spec.node_name or pod.spec.scheduling_gates:
             return
         reason = GATED if gated or is_held(pod.metadata) else UNSCHEDULABLE
-        if _waits_because(pod) != (reason, message):
+        if _pending_reason(pod) != (reason, message):
             yield pod_waits(key, pod.metadata.uid, message, _since(pod, now), reason)
 
     # -- groups ------------------------------------------------------------------------------------------------
@@ -251,10 +249,10 @@ class StatusWriter:
             group = self._store.get(key)
             if job is None or not isinstance(group, PodGroup):
                 continue
-            facts = group_facts(job, self._said.get(name), group.status)
+            facts = group_facts(job, self._planned.get(name), group.status)
             if facts is None:
                 continue
-            if not after_plan and facts.phase == "Pending" and name not in self._said:
+            if not after_plan and facts.phase == "Pending" and name not in self._planned:
                 self._undecided[name] = None
                 continue
             yield from self._offer(key, facts.compared, facts, now, shown_facts(group))
@@ -264,7 +262,7 @@ class StatusWriter:
     def _queues(self, now: Micros) -> Iterable[StatusWrite]:
         if self._counted is None or now >= self._counted + INTERVAL:
             self._counted, self._recount_at = now, None
-            self._counts = count_jobs(self._state, self._said)
+            self._counts = count_jobs(self._state, self._planned)
         else:
             self._recount_at = self._counted + INTERVAL  # jobs that came since are not counted yet
         for standing in self._standings:
@@ -292,14 +290,14 @@ class StatusWriter:
             yield from self._offer(key, facts, standing, now, shown)
 
 
-def _waits_because(pod: Pod) -> tuple[str, str] | None:
-    """What the pod's condition says; None if it says nothing of why it waits."""
+def _pending_reason(pod: Pod) -> tuple[str, str] | None:
+    """Reason and message of the pod's condition; None if it has none."""
     found = (one for one in pod.status.conditions if one.type == SCHEDULED and one.status == "False")
     return next(((one.reason, one.message) for one in found), None)
 
 
 def _since(pod: Pod, now: Micros) -> str:
-    """Since when it is known to wait: from the first time that this was written."""
+    """Since when it is pending: the time of the first such condition."""
     times = [
         one.last_transition_time for one in pod.status.conditions if one.type == SCHEDULED and one.status == "False"
     ]

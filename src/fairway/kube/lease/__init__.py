@@ -1,1 +1,0 @@
-"""Which replica decides (spec K12, K13)."""
