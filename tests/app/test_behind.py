@@ -69,7 +69,7 @@ def test_a_clock_that_stands_still_is_said_before_anything_has_ended() -> None:
     drive.clock.now += 1.5
     assert drive.meter.behind() is None
     drive.clock.now += 5.5
-    assert drive.meter.behind() == "the clock has stood still for 7 s"
+    assert drive.meter.behind() == "the clock has been stopped for 7 s"
 
 
 def test_a_step_that_takes_far_longer_than_those_before_stands_still() -> None:
@@ -77,7 +77,7 @@ def test_a_step_that_takes_far_longer_than_those_before_stands_still() -> None:
     drive.steps(100, 0.1, 6)
     drive.meter.begin(60.0, drive.virtual)
     drive.clock.now += 12
-    assert drive.meter.behind() == "the clock has stood still for 12 s"
+    assert drive.meter.behind() == "the clock has been stopped for 12 s"
 
 
 def test_speeds_that_cannot_be_reached_are_written_without_exponents() -> None:
@@ -141,10 +141,10 @@ def test_a_live_scheduler_that_keeps_up_is_not_behind() -> None:
 
 def test_the_most_serious_of_what_is_late_is_said() -> None:
     everything = LiveFacts(silent=40, stalled=40, cycle=12, unseen=9)
-    assert live_reading(everything).text == "no word from the scheduler for 40 s"
+    assert live_reading(everything).text == "nothing received from the scheduler for 40 s"
     assert live_reading(everything._replace(silent=1)).text == "no cycle finished for 40 s"
     assert live_reading(everything._replace(silent=1, stalled=1)).text == "the last cycle took 12.0 s"
-    assert live_reading(LiveFacts(unseen=9)).text == "what is shown is 9 s old"
+    assert live_reading(LiveFacts(unseen=9)).text == "the view is 9 s old"
 
 
 def test_a_long_cycle_is_of_interest_while_it_is_recent() -> None:

@@ -33,7 +33,7 @@ def test_the_head_says_behind_and_then_live_again(started: Browser, served: Serv
     viewed = Viewed(started, served.address, width=width)
     viewed.go("jobs")
     state = viewed.page.locator(".link-state")
-    said = re.compile(r"^Behind: (x\d+ of x1000000|the clock has stood still for \d+ s)")
+    said = re.compile(r"^Behind: (x\d+ of x1000000|the clock has been stopped for \d+ s)")
     expect(state).to_have_text(said, timeout=PATIENCE * 1000)
     box = state.bounding_box()
     assert box is not None

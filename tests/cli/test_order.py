@@ -131,7 +131,7 @@ def test_from_files(fairway: Fairway, tmp_path: Path) -> None:
     assert (data["before"], data["after"], data["position"]) == ("team-b/other", "team-a/older", 2)
     running = fairway("order", "busy", *arguments[2:])
     assert running.code == 2
-    assert "team-a/busy does not wait" in running.err
+    assert "team-a/busy is not pending" in running.err
 
 
 @pytest.fixture

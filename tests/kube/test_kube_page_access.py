@@ -62,7 +62,7 @@ def test_a_tenant_sees_and_changes_what_kubectl_would_let_it(cluster: Cluster, t
         client = ApiClient(connection)
         try:
             access = ClusterAccess(client, lambda: [own, other])
-            with pytest.raises(RequestRefusedError, match="does not know this token"):
+            with pytest.raises(RequestRefusedError, match="rejects this token"):
                 await access.viewer("not-a-token", None)
             admin = await access.viewer(plane.tokens["admin"], None)
             assert (admin.namespaces, admin.nodes, admin.queues) == (None, True, True)

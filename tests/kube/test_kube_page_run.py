@@ -279,7 +279,9 @@ def test_a_page_that_run_starts_is_started_again(
             children += (thread / "children").read_text().split()
         for child in set(children):
             os.kill(int(child), signal.SIGKILL)
-        eventually(lambda: run.logged("the page has ended and is started again; scheduling goes on"), "the log says so")
+        eventually(
+            lambda: run.logged("the page exited and is being restarted; scheduling continues"), "the log says so"
+        )
         eventually(lambda: status() == 200, "the page is there again")
     finally:
         code = run.stop()

@@ -236,6 +236,6 @@ def test_any_number_of_wrong_tokens_asks_a_few_at_once(stage):
 def test_a_server_that_is_away_lets_nobody_in(stage):
     server, _, access = stage
     server.away = True
-    with pytest.raises(RequestRefusedError, match="cannot say who you are") as refused:
+    with pytest.raises(RequestRefusedError, match="cannot review the token") as refused:
         run(access.viewer("admin-token", None))
     assert refused.value.status == 503

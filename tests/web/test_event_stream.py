@@ -224,7 +224,7 @@ class Rights:
 @pytest.mark.parametrize(
     "then",
     [
-        RequestRefusedError(401, "the API server does not know this token"),
+        RequestRefusedError(401, "the API server rejects this token"),
         RequestRefusedError(403, "no"),
         MINE._replace(namespaces=frozenset()),
         MINE._replace(nodes=False),
@@ -292,7 +292,7 @@ def test_a_server_that_cannot_be_asked_ends_no_stream_before_its_time(monkeypatc
         shown, rights = Shown(), Rights()
         events = shown.hub.connect(MINE, None, rights)
         await anext(events)
-        rights.viewer = RequestRefusedError(503, "the API server cannot say who you are")
+        rights.viewer = RequestRefusedError(503, "the API server cannot review the token")
         shown.happens("later")
         assert "default/later" in (await anext(events)).decode()
         assert rights.asked == 1

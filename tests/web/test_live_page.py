@@ -123,13 +123,13 @@ def test_the_page_says_that_it_is_behind(tmp_path):
         page.watch.catch_up()
         assert behind(page) == "no cycle finished for 40 s"
         page._heard -= 41
-        assert behind(page) == "no word from the scheduler for 41 s"
+        assert behind(page) == "nothing received from the scheduler for 41 s"
         page.take(b'{"facts": {}}')
         page.take(b'{"cycle": {"number": 1, "now": 1767225600000000, "nanoseconds": 12000000000}}')
         assert behind(page) == "the last cycle took 12.0 s"
         page._cycle_at -= 3600
         page.watch._waits_since -= 9
-        assert behind(page) == "what is shown is 9 s old"
+        assert behind(page) == "the view is 9 s old"
         page.watch.catch_up()
         assert behind(page) is not None, "until all has been well for a while"
         page.shown.notice._well_since -= CALM

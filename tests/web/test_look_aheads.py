@@ -109,7 +109,7 @@ def test_a_look_ahead_that_meets_a_limit_leaves_the_table_without(
     monkeypatch.setattr(shown, "MEGABYTES", 64)
     ahead = LookAheads(lambda: 1)
     assert ahead.estimates(situation, JOBS) is NO_ESTIMATES
-    with pytest.raises(RequestRefusedError, match="more memory or time"):
+    with pytest.raises(RequestRefusedError, match="exceeds the limits of a worker"):
         ahead.start(situation, "default/job-3", bounds=False)
 
 

@@ -32,7 +32,7 @@ def test_without_a_token_there_is_nothing_but_the_page(page):
         status, answer = page.ask("GET", path)
         assert (status, answer["error"]) == (
             401,
-            "no token was given: open the page by the address that the terminal prints",
+            "no token: open the address that the terminal prints",
         )
     assert page.ask("POST", "apply", b'{"objects": []}').status == 401
     assert page.client.get("/").status_code == 200

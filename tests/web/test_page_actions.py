@@ -81,7 +81,7 @@ def test_jobs_of_controllers_and_lone_pods_of_a_sandbox_are_held_and_cancelled(p
 @pytest.mark.parametrize(
     ("job", "request_", "status", "text"),
     [
-        ("runs", {"action": "hold"}, 422, "none of its pods waits"),
+        ("runs", {"action": "hold"}, 422, "none of its pods is pending"),
         ("waits", {"action": "release"}, 422, "is not held"),
         ("none", {"action": "hold"}, 404, "there is no such job"),
         ("waits", {"action": "reprioritise"}, 422, "needs `priorityClass`"),
@@ -222,7 +222,7 @@ def test_what_holds_a_job_is_taken_off_it(cluster):
 def test_gates_of_others_are_not_the_page_s_to_take(cluster):
     with pytest.raises(RequestRefusedError, match="is not held"):
         cluster.act(USER, "a/gated", JobActionRequest("release"))
-    with pytest.raises(RequestRefusedError, match="none of its pods waits"):
+    with pytest.raises(RequestRefusedError, match="none of its pods is pending"):
         cluster.act(USER, "a/gated", JobActionRequest("hold"))
 
 

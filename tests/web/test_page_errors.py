@@ -29,7 +29,7 @@ def test_an_unexpected_error_has_a_reference_that_the_log_has_too(page, monkeypa
     assert status == 500
     (line,) = page.lines
     assert answer == {
-        "error": f"an error in Fairway; its log has the details under the reference {line['reference']}",
+        "error": f"internal error; the log has the details under the reference {line['reference']}",
     }
     assert (line["level"], line["message"], line["method"], line["path"]) == (
         "error",

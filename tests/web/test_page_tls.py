@@ -134,7 +134,7 @@ def test_a_new_certificate_is_used_for_new_connections(page: SecurePage, mounted
     assert kept.getresponse().read() == b"ok\n"
     mounted.swap(make_certificate(tmp_path / "second", "second").certificate.parent)
     eventually(lambda: page.shown_name() == "another", "the new certificate")
-    assert page.logged("loaded again")
+    assert page.logged("reloaded")
     kept.request("GET", "/healthz")  # the connection that was there goes on
     assert kept.getresponse().read() == b"ok\n"
     kept.close()
@@ -154,7 +154,7 @@ def test_a_bad_pair_leaves_the_old_one_in_use(page: SecurePage, mounted: Mounted
     else:
         bad.certificate.write_text("" if wrong == "empty" else "not a certificate")
     mounted.swap(bad.certificate.parent)
-    eventually(lambda: page.logged("cannot be used, the old one stays in use"), "the warning")
+    eventually(lambda: page.logged("is invalid; the old one stays in use"), "the warning")
     assert page.shown_name() == "first"
     assert page.ask("GET", "/api/v1/overview", Authorization=f"Bearer {TOKEN}").status == 200
     mounted.swap(make_certificate(tmp_path / "good", "good").certificate.parent)

@@ -83,13 +83,13 @@ def test_what_is_wrong_with_an_object_is_said(page, objects, message):
         ("GET", "objects/a/b/c/d", 404, "expected objects/KIND"),
         ("GET", "explanations/nobody", 422, "nobody: there is no such job"),
         ("GET", "jobs/default/nobody", 404, "there is no such job"),
-        ("GET", "manifests/default/nobody", 404, "not there any more"),
-        ("GET", "orders/default/g", 422, "default/g does not wait"),
+        ("GET", "manifests/default/nobody", 404, "no longer exist"),
+        ("GET", "orders/default/g", 422, "default/g is not pending"),
         ("GET", "nodes/m", 404, "m: there is no such node"),
         ("GET", "jobs?queues=a", 422, "queues: there is no such parameter, expected queue"),
         ("GET", "jobs?limit=5000", 422, "limit=5000: expected a number from 0 to 1000"),
         ("GET", "jobs?limit=x", 422, "limit=x: expected a number"),
-        ("GET", "jobs?limit=1&limit=2", 422, "limit: given 2 times"),
+        ("GET", "jobs?limit=1&limit=2", 422, "limit: repeated 2 times"),
         ("GET", "jobs?state=gone", 422, "expected one of waiting"),
         ("GET", "jobs?facets=maybe", 422, "expected true or false"),
         ("GET", "nodes/fit?request=cpu", 422, "expected resource=amount"),
@@ -126,14 +126,14 @@ def test_a_fault_of_ours_is_said_to_be_one(page, sandbox, monkeypatch):
     monkeypatch.setattr(sandbox, "nodes", lambda: 1 // 0)
     status, answer = page.ask("GET", "lists/nodes")
     assert status == 500
-    assert "an error in Fairway" in answer["error"]
+    assert "internal error" in answer["error"]
     assert "ZeroDivisionError" in page.lines[-1]["traceback"]
 
 
 def test_an_answer_that_cannot_be_written_is_an_error_of_ours_too(page, sandbox, monkeypatch):
     monkeypatch.setattr(sandbox, "nodes", lambda: [object()])
     status, answer = page.ask("GET", "lists/nodes")
-    assert (status, "an error in Fairway" in answer["error"]) == (500, True)
+    assert (status, "internal error" in answer["error"]) == (500, True)
     assert "TypeError" in page.lines[-1]["traceback"]
 
 

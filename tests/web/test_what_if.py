@@ -107,6 +107,6 @@ def test_the_worker_answers_as_the_function_does_and_keeps_to_its_limits():
     with pytest.raises(RequestRefusedError, match="takes more than") as refused:
         WhatIfWorker(seconds=0.01).ask(asked, wanted)
     assert refused.value.status == 504
-    with pytest.raises(RequestRefusedError, match="memory") as refused:
+    with pytest.raises(RequestRefusedError, match="exceeds the limits of a worker") as refused:
         WhatIfWorker(megabytes=64).ask(asked, wanted)
     assert refused.value.status == 507

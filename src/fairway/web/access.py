@@ -9,8 +9,8 @@ from typing import Protocol
 
 from fairway.web.asking import RequestRefusedError, Viewer
 
-NO_TOKEN = "no token was given: open the page by the address that the terminal prints"
-WRONG_TOKEN = "the token is not the one that the terminal prints"
+NO_TOKEN = "no token: open the address that the terminal prints"
+WRONG_TOKEN = "wrong token: use the one that the terminal prints"
 
 
 class Access(Protocol):

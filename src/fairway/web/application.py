@@ -183,7 +183,7 @@ class _Site:
             raise RequestRefusedError(503, "busy with other questions, try again")
         who = operation.is_long, asked.viewer.name
         if asked.viewer.token and self._asking[who] >= MAX_OF_ONE:
-            raise RequestRefusedError(429, f"{MAX_OF_ONE} questions of yours wait already; try again later")
+            raise RequestRefusedError(429, f"{MAX_OF_ONE} of your questions are queued already; try again later")
         leaving = asyncio.ensure_future(_noted(request, asked.gone))
         self._asking[who] += 1
         try:

@@ -68,7 +68,7 @@ def _read(one: QueryParameter, texts: list[str]) -> Any:
     if one.repeated:
         return tuple(_value(one, text) for text in texts)
     if len(texts) > 1:
-        raise RequestRefusedError(422, f"{one.name}: given {len(texts)} times, expected once")
+        raise RequestRefusedError(422, f"{one.name}: repeated {len(texts)} times, expected once")
     return one.default if not texts else _value(one, texts[0])
 
 

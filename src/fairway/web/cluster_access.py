@@ -105,7 +105,7 @@ class ClusterAccess:
         if not token and cookie is not None:
             token = self._session(cookie)
         if not token:
-            raise RequestRefusedError(401, "no token was given, expected a bearer token of this cluster's API server")
+            raise RequestRefusedError(401, "no token, expected a bearer token of this cluster's API server")
         if len(token) > MAX_TOKEN:
             raise RequestRefusedError(401, f"the token has more than {MAX_TOKEN} characters")
         key, now = hashlib.sha256(token.encode()).digest(), self._clock()
@@ -172,7 +172,7 @@ class ClusterAccess:
         """The permissions without single namespaces."""
         status = (await self._ask("tokenreviews", {"token": token}, _TokenReview, "authentication.k8s.io")).status
         if not status.authenticated:
-            raise RequestRefusedError(401, "the API server does not know this token")
+            raise RequestRefusedError(401, "the API server rejects this token")
         user = status.user
         everywhere, nodes, queues = await asyncio.gather(
             self._may(user, "pods"), self._may(user, "nodes"), self._may(user, "queues", "scheduling.volcano.sh")
@@ -214,4 +214,4 @@ class ClusterAccess:
                 found = await self._client.request("POST", f"/apis/{group}/v1/{resource}", body)
             return msgspec.json.decode(found, type=form)
         except (ApiError, NoAnswerError, msgspec.DecodeError) as error:
-            raise RequestRefusedError(503, f"the API server cannot say who you are: {error}") from None
+            raise RequestRefusedError(503, f"the API server cannot review the token: {error}") from None

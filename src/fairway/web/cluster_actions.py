@@ -66,7 +66,7 @@ class ClusterActions:
 
     def act(self, viewer: Viewer, job: str, request: JobActionRequest) -> str:
         if not viewer.token:
-            raise RequestRefusedError(403, "an action needs a token of your own")
+            raise RequestRefusedError(403, "actions need your own token")
         with self._watch.mirror() as mirror:
             found = find_job(mirror, job)
             if found is None:
@@ -90,7 +90,9 @@ class ClusterActions:
                 return self._annotate(viewer, job, _held_by(mirror, job), None, "released")
             case "hold":
                 if not job.pending:
-                    raise RequestRefusedError(422, f"{job.key}: none of its pods waits; pods on nodes cannot be held")
+                    raise RequestRefusedError(
+                        422, f"{job.key}: none of its pods is pending; pods on nodes cannot be held"
+                    )
                 return self._hold(viewer, job)
 
     async def _cancel(self, viewer: Viewer, job: Job, owner: JobOwner | None) -> str:

@@ -126,7 +126,7 @@ def read_head(head: bytes) -> int | HeadRefusal:
             return HeadRefusal(400, "a header is malformed: folded, without a name, or with control characters")
         name = header[1].lower()
         if name in _ONCE and name in found:
-            return HeadRefusal(400, f"the header {name.decode()} is there twice")
+            return HeadRefusal(400, f"the header {name.decode()} is repeated")
         found[name] = header[2].rstrip(b" \t")
     if request[3] == b"1" and b"host" not in found:
         return HeadRefusal(400, "the request has no Host header")
@@ -177,9 +177,9 @@ class ReloadedCertificate:
             self._seen = found
             self._current = self._load()
         except OSError as error:
-            self._log.warning("the page's new certificate cannot be used, the old one stays in use", why=_why(error))
+            self._log.warning("the page's new certificate is invalid; the old one stays in use", why=_why(error))
         else:
-            self._log.info("the page's certificate was loaded again")
+            self._log.info("the page's certificate was reloaded")
 
     def _use_newest(self, handshake: ssl.SSLObject, name: str | None, context: ssl.SSLContext) -> None:
         handshake.context = self._current

@@ -64,7 +64,7 @@ class Guard:
         method = scope["method"]
         hosts, host = self._hosts(), headers.get(b"host", "")
         if hosts is not None and host not in hosts:
-            return 403, "requested under a host name that is not served here"
+            return 403, "the Host header names a host that is not served here"
         origin = headers.get(b"origin")
         if origin is not None and not _is_own(origin, host, scope["scheme"]):
             return 403, "requested by a page of another origin"
@@ -77,7 +77,7 @@ class Guard:
             return 415, f"the body is {kind or 'of no stated type'}, expected application/json"
         length = headers.get(b"content-length")
         if length is None:
-            return 411, "the request does not say how long it is, expected Content-Length"
+            return 411, "the length is missing, expected Content-Length"
         if not (length.isascii() and length.isdigit()) or len(length) > 12 or int(length) > MAX_BYTES:
             return 413, f"the body has {length[:20]} bytes, expected at most {MAX_BYTES}"
         return None
@@ -136,14 +136,14 @@ async def answering(answer: Awaitable[Response], request: Request, log: RunLog) 
     except RequestRefusedError as refusal:
         return problem(refusal.status, str(refusal))
     except TimeoutError:
-        return problem(504, "the answer takes too long; try again")
+        return problem(504, "the answer took too long; try again")
     except StoreError as error:
         return problem(507, str(error))
     except InputError as error:
         return problem(422, str(error))
     except Exception as error:
         reference = report_error(log, request, error)
-        return problem(500, f"an error in Fairway; its log has the details under the reference {reference}")
+        return problem(500, f"internal error; the log has the details under the reference {reference}")
 
 
 def problem(status: int, text: str) -> Response:

@@ -60,7 +60,7 @@ class BodyBudget:
 
     def charge(self, user: str, number: int) -> None:
         if self._held.get(user, 0) + number > USER_BYTES:
-            raise RequestRefusedError(429, "your other requests are too large together; try again when they have ended")
+            raise RequestRefusedError(429, "your concurrent requests are too large; try again when they have finished")
         if self.held + number > TOTAL_BYTES:
             raise RequestRefusedError(503, "too many large requests are being read; try again later")
         self._held[user] = self._held.get(user, 0) + number
@@ -95,7 +95,7 @@ async def read_limited(request: Request, limit: int, held: HeldBody) -> bytes:
     except TimeoutError:
         raise RequestRefusedError(408, "the body was sent too slowly") from None
     except ClientDisconnect:
-        raise RequestRefusedError(400, "the request broke off") from None
+        raise RequestRefusedError(400, "the request was interrupted") from None
     return b"".join(parts)
 
 
@@ -124,7 +124,9 @@ class UserTurns:
         end = time.monotonic() + patience
         with self._changed:
             if sum(one == user for one in self._waiting.values()) >= self._most_waiting:
-                raise RequestRefusedError(429, f"{self._most_waiting} questions of yours wait already; try again later")
+                raise RequestRefusedError(
+                    429, f"{self._most_waiting} of your questions are queued already; try again later"
+                )
             number = next(self._numbers)
             self._waiting[number] = user
             try:

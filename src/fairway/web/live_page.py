@@ -252,7 +252,7 @@ class FeedReader:
 
     def _say_unfed(self, why: str) -> None:
         if self._was_fed and not self._is_stopping:
-            self.log.warning("the scheduler does not feed the page; trying again", socket=self._settings.feed, why=why)
+            self.log.warning("the scheduler does not feed the page; reconnecting", socket=self._settings.feed, why=why)
         self._was_fed = False
 
     def _follow(self) -> None:

@@ -47,11 +47,11 @@ def page_settings(
         raise InputError(f"webAccess is token, expected cluster: {host} is not a loopback address")
     if token and allow_actions:
         raise InputError(
-            "allowActions: users act with tokens of their own, expected webAccess cluster or an address that is not "
+            "allowActions: actions need the users' own tokens, expected webAccess cluster or an address that is not "
             "loopback"
         )
     if token and hosts:
-        raise InputError("webHosts: a loopback address is answered under its own names, expected webAccess cluster")
+        raise InputError("webHosts: not applicable to a loopback address, expected webAccess cluster")
     if bool(rest.get("certificate")) != bool(rest.get("key")):
         raise InputError("webCert and webKey must be set together: a certificate and its key")
     given = {name: value for name, value in rest.items() if value is not None}
@@ -129,7 +129,7 @@ class _PageKeeper:
             code = self._run()
             if self._stopping.wait(0 if code is None else pause):
                 return
-            self._log.warning("the page has ended and is started again; scheduling goes on", status=code)
+            self._log.warning("the page exited and is being restarted; scheduling continues", status=code)
             pause = min(LONGEST_PAUSE, 2 * pause)
 
     def _run(self) -> int | None:
@@ -150,5 +150,5 @@ class _PageKeeper:
 def split_address(address: str) -> tuple[str, int]:
     host, _, port = address.rpartition(":")
     if not port.isascii() or not port.isdecimal() or not 0 < int(port) < 65536:
-        raise InputError(f"web is {address!r}, expected host:port, as 127.0.0.1:7333 or 0.0.0.0:8443")
+        raise InputError(f"web is {address!r}, expected host:port, such as 127.0.0.1:7333 or 0.0.0.0:8443")
     return host.strip("[]") or "0.0.0.0", int(port)

@@ -95,7 +95,7 @@ class SandboxActions:
             raise RequestRefusedError(404, f"{job}: there is no such job")
         waiting = [thing for thing in known if isinstance(thing, Pod) and not thing.spec.node_name]
         if not waiting:
-            raise RequestRefusedError(422, f"{job}: none of its pods waits; pods on nodes cannot be held")
+            raise RequestRefusedError(422, f"{job}: none of its pods is pending; pods on nodes cannot be held")
         groups = [thing for thing in known if isinstance(thing, PodGroup)]
         self._annotate(groups or waiting, "true")
         is_controlled = not groups and "/" in job.partition("/")[2]  # named by kind and name of the controller

@@ -53,7 +53,7 @@ MAX_FEED = 100
 HEARTBEAT = 15.0
 """Seconds without an event before a comment is sent, so that proxies keep the connection open."""
 TURN = 1.0
-RIGHTS_ENDED = "you may no longer see what you saw; sign in again"
+RIGHTS_ENDED = "your permissions have changed; sign in again"
 UNAVAILABLE = 503
 
 Rights = Callable[[], Awaitable[Viewer]]
@@ -174,7 +174,7 @@ class EventHub:
         many clients. With `rights`, the stream ends when the user loses a permission.
         """
         if viewer.token and sum(one.viewer.name == viewer.name for one in self._clients) >= MAX_OF_ONE:
-            raise RequestRefusedError(429, f"{MAX_OF_ONE} clients of yours follow the events already")
+            raise RequestRefusedError(429, f"{MAX_OF_ONE} of your clients follow the events already")
         if len(self._clients) >= MAX_CLIENTS:
             self._make_room(viewer.name)
         client = _Client(viewer, rights)
@@ -199,7 +199,7 @@ class EventHub:
         if number <= numbers[user] + 1:
             raise RequestRefusedError(503, "too many clients follow the events; try again later")
         victim = next(client for client in self._clients if client.viewer.name == largest)
-        self._drop(victim, "others follow the events, too, and you have the most clients")
+        self._drop(victim, "disconnected for a user with fewer clients")
 
     async def _may_go_on(self, client: _Client) -> bool:
         """Whether the client may still see all that it saw; what it may see besides, it sees from now on. An API server
@@ -224,7 +224,7 @@ class EventHub:
             yield b"".join(first)
             while True:
                 if time.monotonic() > end:
-                    yield self._text(GoodbyeEvent("what you may see is asked for again"), self._number)
+                    yield self._text(GoodbyeEvent("your permissions are checked again"), self._number)
                     return
                 if time.monotonic() >= check:
                     if not await self._may_go_on(client):

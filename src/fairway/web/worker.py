@@ -131,7 +131,7 @@ class QuestionWorker:
                 process.kill()
                 ended.set()
         if gone.is_set():
-            raise RequestRefusedError(503, "the question was left")
+            raise RequestRefusedError(503, "the client disconnected")
         return subprocess.CompletedProcess(command, process.returncode, out, error)
 
     def _result(self, done: subprocess.CompletedProcess[bytes]) -> WorkResult:
@@ -142,7 +142,7 @@ class QuestionWorker:
             last = done.stderr[-LAST:].decode(errors="replace")
         if done.returncode < 0 or "MemoryError" in last:
             limits = f"{self._megabytes} MiB, {self._seconds:g} seconds"
-            raise RequestRefusedError(507, f"the question takes more memory or time than a worker may use ({limits})")
+            raise RequestRefusedError(507, f"the question exceeds the limits of a worker ({limits})")
         raise RuntimeError(f"a worker ended with {done.returncode}: {last}")
 
 

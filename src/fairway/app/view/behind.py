@@ -123,7 +123,7 @@ class PaceMeter:
         longest = max((after - before for before, after in pairwise(times)), default=0.0)
         standing = self._clock() - last
         if standing > max(LONG_CYCLE, 2 * longest):
-            return Reading(f"the clock has stood still for {standing:.0f} s", True, False)
+            return Reading(f"the clock has been stopped for {standing:.0f} s", True, False)
         # Steps that ended are measured. To count the one under way would change the text during each long step.
         passed = last - first
         speed = (end - start) / SECOND / passed if passed > 0 else 0.0
@@ -155,10 +155,10 @@ def live_reading(facts: LiveFacts) -> Reading:
     # Where nothing happens there are no cycles: a long one is of interest while it is recent.
     cycle = facts.cycle if facts.cycle_age < STALLED else 0.0
     late = [
-        (f"no word from the scheduler for {facts.silent:.0f} s", facts.silent, SILENT),
+        (f"nothing received from the scheduler for {facts.silent:.0f} s", facts.silent, SILENT),
         (f"no cycle finished for {facts.stalled:.0f} s", facts.stalled, STALLED),
         (f"the last cycle took {cycle:.1f} s", cycle, LONG_CYCLE),
-        (f"what is shown is {facts.unseen:.0f} s old", facts.unseen, OLD),
+        (f"the view is {facts.unseen:.0f} s old", facts.unseen, OLD),
     ]
     is_well = all(seconds < limit / 2 for _, seconds, limit in late)
     for text, seconds, limit in late:

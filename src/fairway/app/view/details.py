@@ -219,7 +219,7 @@ def job_manifest(mirror: Mirror, name: str) -> JobManifest:
     """Raises InputError for an unknown job, or if its objects no longer exist."""
     job = find_job(mirror, name)
     if job is None:
-        raise InputError(f"{name}: its objects are not there any more")
+        raise InputError(f"{name}: its objects no longer exist")
     namespace, _, own = job.key.partition("/")
     things: list[Pod | PodGroup] = []
     group = mirror.objects.get(("PodGroup", namespace, own))
@@ -314,7 +314,7 @@ def fit(mirror: Mirror, pods: int, requests: Iterable[str]) -> FitAnswer:
 def _request(text: str) -> tuple[str, int]:
     name, sign, amount = text.partition("=")
     if not sign or not name:
-        raise InputError(f"request={text}: expected resource=amount, as cpu=8")
+        raise InputError(f"request={text}: expected resource=amount, such as cpu=8")
     return name, parse_amount(name, amount)
 
 

@@ -46,7 +46,9 @@ def job_order(situation: Situation, name: str) -> JobOrder:
     jobs = consider(situation.state, situation.policy, situation.now)
     place = next((number for number, one in enumerate(jobs) if one.job == job), None)
     if place is None:
-        raise InputError(f"{job} does not wait: only jobs that wait after the next cycle have an order")
+        raise InputError(
+            f"{job} is not pending: only jobs that remain pending after the next cycle have a queue position"
+        )
     own = jobs[place]
     before = jobs[place - 1] if place else None
     after = jobs[place + 1] if place + 1 < len(jobs) else None

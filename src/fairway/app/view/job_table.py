@@ -235,7 +235,7 @@ def _most_used(labels: Iterable[Mapping[str, str]]) -> list[str]:
 
 def _check(query: JobQuery) -> None:
     if query.sort.removeprefix("-") not in SORTS:
-        raise InputError(f"sort={query.sort}: expected one of {', '.join(SORTS)}, with - before it for descending")
+        raise InputError(f"sort={query.sort}: expected one of {', '.join(SORTS)}, with a leading - for descending")
     if query.group and query.group not in GROUPS and not query.group.startswith(LABEL):
         raise InputError(f"group={query.group}: expected one of {', '.join(GROUPS)} or label:KEY")
     unknown = [state for state in query.state if state not in STATES]

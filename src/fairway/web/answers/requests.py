@@ -76,9 +76,9 @@ def in_turn(shown: ShownCluster, asked: Asked, ask: Callable[[], T]) -> T:
 def what_if(shown: ShownCluster, asked: Asked) -> WhatIfAnswer:
     """Only for users who may see all namespaces: the answer is about every job."""
     if shown.what_if is None:
-        raise RequestRefusedError(404, "questions are not answered here")
+        raise RequestRefusedError(404, "what-if questions are not available here")
     if asked.viewer.namespaces is not None:
-        raise RequestRefusedError(403, "only a user who may list the pods of all namespaces may ask this")
+        raise RequestRefusedError(403, "this requires permission to list pods in all namespaces")
     return shown.what_if.ask(shown.situation(), asked.body, asked.gone, asked.viewer.name)
 
 
@@ -95,7 +95,7 @@ def act(shown: ShownCluster, asked: Asked) -> JobActionAnswer:
 
 def pace(shown: ShownCluster, asked: Asked) -> PaceSetting:
     if shown.pace is None:
-        raise RequestRefusedError(404, "time cannot be scaled here")
+        raise RequestRefusedError(404, "the speed cannot be changed here")
     given: PaceSetting = asked.body
     if given.speed is not None:
         if not 0 < given.speed <= FASTEST:

@@ -143,7 +143,7 @@ def fleet(shown: ShownCluster, asked: Asked) -> FleetPage:
     if shown.fleet is None:
         raise RequestRefusedError(404, "no hub is connected")
     if not _sees_the_fleet(asked.viewer):
-        raise RequestRefusedError(403, "only a user who may list the nodes and pods of this cluster may see its fleet")
+        raise RequestRefusedError(403, "the fleet requires permission to list nodes and pods of this cluster")
     return shown.fleet()
 
 
