@@ -218,7 +218,7 @@ def test_the_page_has_its_own_access_port_and_name() -> None:
             assert not {"tokenreviews", "subjectaccessreviews"} & set(rule["resources"])
     for flag in ("--allow-actions", "--web-tls-secret=x"):
         refused = invoke("install", flag)
-        assert (refused.code, "expected with --web" in refused.err) == (2, True)
+        assert (refused.code, "--web" in refused.err) == (2, True)
 
 
 def pod_of(**options: Any) -> Any:
@@ -315,10 +315,10 @@ def test_the_command_prints_and_writes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["-o", "helm"], "expected --out FOLDER"),
+        (["-o", "helm"], "requires --out DIR"),
         (["--namespace", "Not_a_name"], "--namespace: is 'Not_a_name'"),
         (["--scheduler-names", "a,,b"], "--scheduler-names: is ''"),
-        (["--default-for-label", "nothing"], "expected KEY=VALUE"),
+        (["--default-for-label", "nothing"], "expected a namespace label KEY=VALUE"),
         (["--replicas", "0"], "replicas"),
         (["--policy", "there-is-none.yaml"], "cannot be read"),
     ],
