@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fairway.fleet import FleetPlan, FleetState, place
 from fairway.fleet.plan import placement_document
-from fairway.fleet.records import MOST_CHANGED
+from fairway.fleet.records import MAX_CHANGED
 from fairway.fleet.table import KEPT, SlotLog
 from fleet.fleet_objects import cluster, decision, everywhere, exact, fleet, placement, run
 from support.effort import examples
@@ -170,7 +170,7 @@ def test_what_happens_between_a_plan_and_its_being_carried_out_is_not_overlooked
 
 
 def test_many_changes_at_once_are_decided_as_ever() -> None:
-    names = [f"c{number:02d}" for number in range(MOST_CHANGED + 4)]
+    names = [f"c{number:02d}" for number in range(MAX_CHANGED + 4)]
     state = rested(*(cluster(name, {"cpu": "20"}) for name in names), cluster("low", {"cpu": "1"}), CPU)
     for name in names:
         state.upsert(cluster(name, {"cpu": "21"}))

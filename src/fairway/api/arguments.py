@@ -21,7 +21,7 @@ from fairway.errors import InputError
 
 
 class ScaledEstimate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The true run time times a factor: how wrong users are, in simulations."""
+    """The real run time multiplied by a factor: simulates how far off users' estimates are."""
 
     scale: Annotated[float, msgspec.Meta(ge=0.001, le=1000)]
 
@@ -158,7 +158,7 @@ class ReserveArguments(Arguments, frozen=True):
 
 
 class EvictionArguments(Arguments, frozen=True):
-    """The arguments of both actions that evict."""
+    """The arguments that preempt and reclaim share."""
 
     min_runtime: Annotated[
         Seconds,
@@ -262,7 +262,7 @@ class FgdArguments(Arguments, frozen=True):
 
 
 FLAGS: Mapping[str, str] = MappingProxyType({hook.flag: hook.name for hook in HOOKS.values() if hook.flag})
-"""The flag that switches a hook of a plugin off, and the hook. A flag that is not given is true."""
+"""The flag that disables a hook of a plugin, and the hook. A flag that is not given is true."""
 
 FLAG_ALIASES: Mapping[str, str] = MappingProxyType(
     {alias: hook.flag for hook in HOOKS.values() for alias in hook.aliases}
@@ -305,14 +305,14 @@ class Catalog:
         _register(self._actions, "action", CatalogEntry(name, arguments, meaning))
 
     def register_plugin(self, name: str, arguments: type[Arguments], meaning: str, hooks: Collection[str] = ()) -> None:
-        """`hooks` are the extension points it implements, those without a flag left out."""
+        """`hooks` are the extension points that it implements and that have a flag."""
         for hook in hooks:
             if hook not in FLAGS.values():
                 raise InputError(f"plugin {name!r}: unknown hook {hook!r}{did_you_mean(hook, FLAGS.values())}")
         _register(self._plugins, "plugin", CatalogEntry(name, arguments, meaning, tuple(hooks)))
 
     def register_broken(self, name: str, why: str) -> None:
-        """A plugin that a policy must not name, and what to say to one that does."""
+        """A plugin that is installed but cannot be used, and the error for a policy that names it."""
         self.broken.setdefault(name, why)
 
 
@@ -324,7 +324,7 @@ def _register(entries: dict[str, CatalogEntry], kind: str, entry: CatalogEntry) 
 
 
 def catalog_of_actions() -> Catalog:
-    """The actions; a new catalog each time, to which the registry adds the plugins."""
+    """A new catalog with the actions; the registry adds the plugins."""
     catalog = Catalog()
     for name, arguments, meaning in _ACTIONS:
         catalog.register_action(name, arguments, meaning)

@@ -28,13 +28,14 @@ class Node(ApiStruct, frozen=True):
 
     @property
     def allocatable(self) -> dict[str, str]:
-        """What pods may use: where the node does not say, all it has, as the API server defaults it."""
+        """What pods may use. A node that does not state it offers its whole capacity, as the API server defaults it."""
         given = self.status.allocatable
         return self.status.capacity if given is None else given
 
 
 NAMESPACE_WEIGHT = "volcano.sh/namespace.weight"
-"""The key in a quota's `spec.hard` that holds the weight, as raw text: its reader decides what counts."""
+"""The key in a quota's `spec.hard` that holds the weight, as raw text; the reader of the weight decides what is valid.
+"""
 
 
 class NamespaceStatus(ApiStruct, frozen=True):
@@ -169,7 +170,7 @@ class CSINodeSpec(ApiStruct, frozen=True):
 
 
 class CSINode(ApiStruct, frozen=True):
-    """What storage drivers say of the node of the same name: how many volumes it can attach."""
+    """What storage drivers report about the node of the same name: how many volumes it can attach."""
 
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
     spec: CSINodeSpec = msgspec.field(default_factory=CSINodeSpec)

@@ -27,7 +27,7 @@ ClassOperator = Literal["In", "NotIn", "Eq", "Gt", "GtEq", "Lt", "LtEq", "Exists
 
 SIGNS: dict[ClassOperator, str] = {"Eq": "=", "Gt": ">", "GtEq": ">=", "Lt": "<", "LtEq": "<="}
 MAX_SUMMARY = 100
-"""Characters of a summary: it is a column of a table."""
+"""Maximum characters of a summary, which is a column of a table."""
 
 
 class ClassRequirement(ApiStruct, frozen=True):
@@ -50,7 +50,7 @@ class ClassRequirement(ApiStruct, frozen=True):
 
 
 class ClassSelector(ApiStruct, frozen=True):
-    """All expressions must match the device; one without any matches nothing."""
+    """All expressions must match the device; a selector without any matches nothing."""
 
     match_expressions: tuple[ClassRequirement, ...] = ()
 
@@ -63,9 +63,9 @@ class ClassMember(ApiStruct, frozen=True):
 
 
 class ResourceClassSpec(ApiStruct, frozen=True):
-    """One of the selectors must match. Without `allowed_namespaces` every namespace may ask.
+    """One of the selectors must match. Without `allowed_namespaces` every namespace may request the class.
 
-    `strategy` is how devices are chosen for requests of this class, before what the policy says.
+    `strategy` is how devices are chosen for requests of this class; it takes precedence over the policy's.
     """
 
     resource_selector: tuple[ClassSelector, ...] = ()
@@ -74,7 +74,7 @@ class ResourceClassSpec(ApiStruct, frozen=True):
     strategy: tuple[DeviceStrategy, ...] = ()
 
     def summary(self) -> str:
-        """Which devices it selects, in a line: `Kind=gpu,memory>=60Gi or pair`."""
+        """The devices that it selects, in one line: `Kind=gpu,memory>=60Gi or pair`."""
         terms = [",".join(map(str, term.match_expressions)) for term in self.resource_selector]
         members = " + ".join(f"{one.count} {one.class_name}" for one in self.includes)
         text = " or ".join(filter(None, terms)) + (f" [{members}]" if members else "")
@@ -83,7 +83,7 @@ class ResourceClassSpec(ApiStruct, frozen=True):
 
 
 class ResourceClassStatus(ApiStruct, frozen=True):
-    """Units that the class can select, and those of them that are in use; only Fairway writes it."""
+    """Units that the class can select, and how many of them are in use; only Fairway writes it."""
 
     allocatable: int | float
     requested: int | float
@@ -123,7 +123,7 @@ class CapacityRange(ApiStruct, frozen=True):
 
 
 class CapacityRequestPolicy(ApiStruct, frozen=True):
-    """How a shared device's capacity may be cut: one of the values, or steps in a range."""
+    """How a shared device's capacity may be divided: one of the values, or steps in a range."""
 
     default: QuantityText | None = None
     valid_values: tuple[QuantityText, ...] = ()
@@ -153,7 +153,7 @@ class CounterSet(ApiStruct, frozen=True):
 
 
 class CounterConsumption(ApiStruct, frozen=True):
-    """Devices that take from the same counter set at the same time must have a compatibility group in common, or all
+    """Devices that take from the same counter set at the same time must share a compatibility group, or all
     have none.
     """
 
@@ -211,7 +211,7 @@ class ResourceSlice(ApiStruct, frozen=True):
 
 
 class DeviceTaintSelector(ApiStruct, frozen=True):
-    """What is not named is any."""
+    """A field that is not set matches any value."""
 
     driver: str | None = None
     pool: str | None = None
@@ -219,7 +219,7 @@ class DeviceTaintSelector(ApiStruct, frozen=True):
 
 
 class DeviceTaintRuleSpec(ApiStruct, frozen=True):
-    """Without a selector no device is meant, with an empty one every device."""
+    """Without a selector the rule applies to no device, with an empty one to every device."""
 
     taint: DeviceTaint
     device_selector: DeviceTaintSelector | None = None
@@ -281,7 +281,7 @@ class DeviceRequest(ApiStruct, frozen=True):
 
 
 class DeviceConstraint(ApiStruct, frozen=True):
-    """Over the named requests, or all: one value of an attribute for all, or a different one for each."""
+    """Over the named requests, or all of them: one value of an attribute for all, or a different one for each."""
 
     requests: tuple[str, ...] = ()
     match_attribute: str | None = None
@@ -294,7 +294,7 @@ class OpaqueConfiguration(ApiStruct, frozen=True):
 
 
 class DeviceConfiguration(ApiStruct, frozen=True):
-    """Kept to be copied into the allocation: drivers read it, we do not."""
+    """Copied into the allocation for drivers; Fairway does not read it."""
 
     requests: tuple[str, ...] = ()
     opaque: OpaqueConfiguration | None = None
@@ -312,8 +312,8 @@ class ResourceClaimSpec(ApiStruct, frozen=True):
 
 
 class DeviceResult(ApiStruct, frozen=True):
-    """One chosen device; `share_id` and `consumed_capacity` where a device is shared. The pod is bound once its driver
-    has set all `binding_conditions`; one of the others means that the device cannot be had.
+    """One chosen device; `share_id` and `consumed_capacity` are set for a shared one. The pod is bound once its driver
+    has set all `binding_conditions`; a binding failure condition means that the device is not available.
     """
 
     request: str
@@ -347,7 +347,7 @@ class ClaimConsumer(ApiStruct, frozen=True):
 
 
 class AllocatedDeviceStatus(ApiStruct, frozen=True):
-    """What the driver of an allocated device says of it."""
+    """What the driver of an allocated device reports about it."""
 
     driver: str = ""
     pool: str = ""

@@ -53,13 +53,15 @@ _BLANKS = b" \t\r\n"
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One file's bytes under the name the user knows it by."""
+    """One file's bytes under the name that the user gave."""
 
     name: str
     data: bytes
     must_be_json: bool = False
     again: Callable[[], bytes | None] | None = None
-    """Reads the same bytes again, None if they are no longer there; None where that cannot be (standard input)."""
+    """Reads the same bytes again; returns None if they have changed. None for standard input, which cannot be read
+    twice.
+    """
 
     @property
     def looks_like_json(self) -> bool:
@@ -67,7 +69,7 @@ class Source:
 
 
 def read_sources(names: Sequence[str], stdin: BinaryIO, problems: list[Problem]) -> Iterator[Source]:
-    """The files behind `names`, in that order, none twice; what cannot be read becomes a problem."""
+    """The files that `names` stand for, in that order, each once; a file that cannot be read becomes a problem."""
     seen: set[str] = set()
     for name in names:
         for path in _paths(name, problems):
@@ -109,7 +111,7 @@ def _matching(name: str, problems: list[Problem]) -> list[pathlib.Path | None]:
 
 
 def _in_folder(folder: pathlib.Path, problems: list[Problem]) -> list[pathlib.Path | None]:
-    """Hidden files and folders belong to tools, and are no manifests."""
+    """Hidden files and folders belong to tools and are skipped."""
     found: list[pathlib.Path | None] = [
         path
         for path in sorted(folder.rglob("*"))
@@ -140,7 +142,7 @@ def _read_file(path: pathlib.Path, problems: list[Problem]) -> Source | None:
 
 @dataclass(frozen=True, slots=True)
 class _Again:
-    """A file that has been read, as long as it stays what it was."""
+    """A file that has been read, while it is unchanged."""
 
     path: pathlib.Path
     version: tuple[int, ...]
@@ -159,7 +161,7 @@ def _version(status: os.stat_result) -> tuple[int, ...]:
 
 
 def _read(name: str, stream: BinaryIO, suffix: str, problems: list[Problem]) -> Source | None:
-    """Only the first bytes are taken before the format, and with it the limit, is known."""
+    """Reads only as much as YAML may have until the format, and with it the limit, is known."""
     data = stream.read(MAX_YAML_BYTES + 1)
     source = Source(name, data.removeprefix(_BOM), suffix == ".json")
     limit, kind = (MAX_JSON_BYTES, "JSON") if source.looks_like_json else (MAX_YAML_BYTES, "YAML")
@@ -177,14 +179,14 @@ LinesT = TypeVar("LinesT", JsonLines, YamlLines)
 
 
 class Head(msgspec.Struct, rename="camel", gc=False):
-    """What must be known of an object before it can be read; types are not yet checked."""
+    """The fields that decide how an object is read; their types are not checked yet."""
 
     kind: object = None
     api_version: object = None
 
 
 class _ListHead(Head, gc=False):
-    """The same, and the items still as bytes, so that a list is cut up in the same pass."""
+    """A head with the items still as bytes, so that a list is split in the same pass."""
 
     items: list[msgspec.Raw] | msgspec.UnsetType | None = msgspec.UNSET
 
@@ -196,40 +198,40 @@ class Value(ABC):
 
     @abstractmethod
     def head(self) -> Head | None:
-        """None where this is no object at all."""
+        """None if this is not an object."""
 
     @abstractmethod
     def items(self) -> Sequence[Value] | None:
-        """The entries of a list object; None where it has no list of items."""
+        """The entries of a list object; None if it has no list of items."""
 
     @abstractmethod
     def decoded(self, struct: type[msgspec.Struct]) -> msgspec.Struct | None:
-        """The object, if it fits as it stands."""
+        """The object, if the decoder accepts it."""
 
     def may_have_unknown(self, kind: str, struct: type[msgspec.Struct]) -> bool:
-        """False if it is sure that every field is known."""
+        """False only if every field is certainly known."""
         return True
 
     @abstractmethod
     def plain(self) -> object:
-        """Plain data, to make allowances or to find out what is wrong."""
+        """Plain data, for allowances and for error messages."""
 
 
 class Document(ABC):
-    """One document of a source, which can say where things are."""
+    """One document of a source, which can locate its values."""
 
     def __init__(self, source: str, value: Value) -> None:
         self.source = source
         self.value = value
         self.repeated: tuple[Problem, ...] = ()
-        """Keys that it has twice, so that it is not known which value is meant."""
+        """Repeated keys: it is ambiguous which value is meant."""
 
     @abstractmethod
     def line(self, path: Path) -> int:
-        """0 where there are no lines, or where the file has been changed since it was read."""
+        """0 if there are no lines, or if the file has changed since it was read."""
 
     def close(self) -> None:
-        """All objects are made: what is needed for nothing but errors is read again if there are any."""
+        """All objects are decoded. What only errors need is dropped, and read again if there are any."""
         self.value = PlainValue(None)
 
 
@@ -263,7 +265,7 @@ class PlainDocument(Document):
 
 
 class _SourceLines(Generic[LinesT]):
-    """The lines of one source. Its text, which is larger than all that is made from it, goes when all is read."""
+    """The lines of one source. Its text is larger than everything decoded from it, so it is dropped after reading."""
 
     def __init__(self, source: Source, make: Callable[[bytes], LinesT]) -> None:
         self._again = source.again
@@ -365,7 +367,7 @@ class _JsonDocument(Document):
 
 
 def read_documents(source: Source) -> Iterator[Document | Problem]:
-    """The documents of a source, and a fault where it stops being readable."""
+    """The documents of a source, and a problem where it stops being readable."""
     problem = _not_utf8(source)
     if problem is not None:
         yield problem
@@ -385,7 +387,7 @@ def read_documents(source: Source) -> Iterator[Document | Problem]:
 
 
 def _not_utf8(source: Source) -> Problem | None:
-    """Checked once for all decoders, which would each stop at another place and in another way."""
+    """Checked once for all decoders, each of which would stop at another byte with another message."""
     if source.data.isascii():
         return None
     try:

@@ -59,7 +59,7 @@ class ManagedCluster(ApiStruct, frozen=True):
 
 
 class ManagedClusterSelector(ApiStruct, frozen=True):
-    """By the exclusive set label on the cluster (its older name is read too), or by any labels."""
+    """By the exclusive set label on the cluster (under its older name too), or by any labels."""
 
     selector_type: Literal["", "ExclusiveClusterSetLabel", "LegacyClusterSetLabel", "LabelSelector"] = ""
     label_selector: LabelSelector | None = None
@@ -92,7 +92,7 @@ class ClusterCelSelector(ApiStruct, frozen=True):
 
 
 class ClusterSelector(ApiStruct, frozen=True):
-    """Labels and claims and expressions must all match; empty ones do."""
+    """Labels, claims and expressions must all match; empty ones match."""
 
     label_selector: LabelSelector = msgspec.field(default_factory=LabelSelector)
     claim_selector: ClaimSelector = msgspec.field(default_factory=ClaimSelector)
@@ -163,9 +163,8 @@ class DecisionStrategy(ApiStruct, frozen=True):
 
 
 class ReplicaStrategy(ApiStruct, frozen=True):
-    """How `replicas` are divided: Duplicated, Weighted, Aggregated or Free; weights by cluster name.
-
-    `per_replica` is what one replica needs, for those that divide by capacity.
+    """How `replicas` are divided: Duplicated, Weighted, Aggregated or Free; weights by cluster name. `per_replica` is
+    what one replica requests, for the strategies that divide by capacity.
     """
 
     type: str = ""
@@ -195,7 +194,7 @@ class DecisionGroupStatus(ApiStruct, frozen=True):
 
 
 class PlacementCondition(Condition, frozen=True):
-    """With all that a condition of another program may have: it is written back when the status is."""
+    """Has every field that a condition of another program may have, because it is written back with the status."""
 
     observed_generation: int | None = None
 

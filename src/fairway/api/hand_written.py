@@ -62,7 +62,7 @@ class HandWritten:
 
     @property
     def fields(self) -> dict[str, Any]:
-        """Of a document that is a mapping."""
+        """The data of a document that is a mapping."""
         assert isinstance(self.data, dict)
         return self.data
 
@@ -77,7 +77,7 @@ class HandWritten:
         return made
 
     def refused(self, findings: Sequence[Finding]) -> ProblemsError:
-        """The findings as an error, in the order of their lines; one that was made twice is reported once."""
+        """The findings as an error, in the order of their lines; duplicates are reported once."""
         problems = [
             Problem(self.source, self.line(path), path_text(path), message) for path, message in dict.fromkeys(findings)
         ]
@@ -94,7 +94,7 @@ def _marked(value: object, mark: Mark) -> Marked:
 
 
 def read_text(path: FilePath, what: str) -> str:
-    """The text of a file that is to be `what`, for example a policy; InputError if it cannot be one."""
+    """The text of a file that should be `what`, for example a policy; InputError if it cannot be read."""
     try:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)

@@ -14,7 +14,7 @@ from types import MappingProxyType
 
 
 class AnswerKind(Enum):
-    """What kind of answer a hook gives; the guard checks answers of external plugins by it."""
+    """The type of a hook's answer; the guard checks the answers of external plugins against it."""
 
     NOTHING = auto()
     KEY = auto()
@@ -38,7 +38,7 @@ class AnswerKind(Enum):
 
 
 class Combination(Enum):
-    """How the answers of several plugins become one. The value says it on the pages."""
+    """How the answers of several plugins are combined. The value is what the documentation says."""
 
     TOLD = "-"
     IN_ORDER = "compared in the order of the tiers"
@@ -54,7 +54,7 @@ class Combination(Enum):
 
 
 class OnFailure(Enum):
-    """What the failure of an external plugin does. The value says it on the pages."""
+    """The effect of a failure of an external plugin. The value is what the documentation says."""
 
     DROPS_OUT = "left out, and the cycle is decided again"
     ALL_HOOKS = "every hook of the plugin fails"
@@ -69,7 +69,7 @@ class OnFailure(Enum):
 
 @dataclass(frozen=True, slots=True)
 class HookEntry:
-    """One hook. One without a flag of its own is switched off by that of the hook that it `follows`, if any."""
+    """One hook. A hook without its own flag is disabled by the flag of the hook that it `follows`, if any."""
 
     name: str
     given: str
@@ -81,13 +81,13 @@ class HookEntry:
     aliases: tuple[str, ...] = ()
     follows: str = ""
     in_columns: bool = False
-    """Whether its answers go into the columns over nodes that are kept from cycle to cycle."""
+    """Whether its answers become columns over nodes that are kept from cycle to cycle."""
     optional: int = 0
-    """How many of the last arguments an external plugin's method may lack: they were added after the hook."""
+    """How many trailing arguments an external plugin's method may omit, because they were added later."""
 
     @property
     def switch(self) -> str:
-        """The hook whose flag switches this one off; one that has no flag at all is always on."""
+        """The hook whose flag disables this one; a hook without any flag is always on."""
         return self.follows or self.name
 
 
@@ -279,10 +279,10 @@ def _evictions() -> Iterator[HookEntry]:
 
 
 HOOKS: Mapping[str, HookEntry] = MappingProxyType({entry.name: entry for entry in _entries()})
-"""By name, in the order of the pages."""
+"""By name, in the order of the documentation."""
 
 COLUMN_HOOKS = tuple(entry.name for entry in HOOKS.values() if entry.in_columns)
-"""Those whose answers go into columns over nodes."""
+"""The hooks whose answers become columns over nodes."""
 
 
 def hooks_table() -> Iterator[str]:

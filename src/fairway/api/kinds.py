@@ -84,7 +84,7 @@ ApiObject = (
 )
 
 ObjectKey = tuple[str, str, str]
-"""Kind, namespace (empty for cluster-wide kinds) and name: two objects of one key are the same object."""
+"""Kind, namespace (empty for cluster-wide kinds) and name: objects with the same key are the same object."""
 
 DEFAULT_NAMESPACE = "default"
 
@@ -93,7 +93,7 @@ Check = Callable[[Any, list[Finding]], None]
 
 @dataclass(frozen=True, eq=False)
 class Kind:
-    """The first API version is the one to write in examples; the others are read too."""
+    """One kind. The first API version is the one that examples use."""
 
     name: str
     api_versions: tuple[str, ...]
@@ -103,17 +103,17 @@ class Kind:
     name_is_label: bool = False
     api_version_optional: bool = False
     not_honoured: Mapping[str, str] = field(default_factory=dict)
-    """Fields of `spec` that the kind has and that have no effect here, and what has."""
+    """Fields of `spec` that have no effect in Fairway, and what to use instead."""
     converted: Callable[[Any], ApiObject] | None = None
-    """For forms that are read into the struct of another kind of the same name."""
+    """For other forms of a kind, which are converted to its struct."""
 
     @property
     def table_name(self) -> str:
-        """In the table of field names, where the first kind of a name stands."""
+        """Its name in the table of field names, which lists only the first kind of a name."""
         return self.name if _BY_NAME[self.name] is self else ""
 
     def settle(self, obj: ApiObject) -> list[Finding]:
-        """Fill in the default namespace, then say everything that is wrong with a freshly decoded object."""
+        """Fills in the default namespace, and returns everything that is wrong with a freshly decoded object."""
         meta = obj.metadata
         if self.namespaced and not meta.namespace:
             msgspec.structs.force_setattr(meta, "namespace", DEFAULT_NAMESPACE)
@@ -130,12 +130,12 @@ def key(obj: ApiObject) -> ObjectKey:
 
 
 def find(api_version: str, name: str) -> Kind | None:
-    """The kind that this version and name stand for, if it is one that is read."""
+    """The kind with this version and name, if it is one that is read."""
     return _BY_VERSION.get((api_version, name))
 
 
 def versions_read(name: str) -> tuple[str, ...]:
-    """The API versions in which a kind of this name is read; none if it is not read at all."""
+    """The API versions in which a kind of this name is read; empty if it is not read at all."""
     return tuple(version for kind in (*KINDS, *OTHER_FORMS) if kind.name == name for version in kind.api_versions)
 
 

@@ -37,20 +37,20 @@ from fairway.api.validation.objects import queue_levels
 from fairway.errors import ManifestError, Problem
 
 MAX_SHARED = 20_000
-"""Different parts that are remembered; a cluster with more has few that repeat."""
+"""Maximum number of distinct parts that are kept; in a cluster with more, few repeat."""
 
 T = TypeVar("T")
 
 
 class SharedParts:
-    """Parts are told apart by what they look like encoded."""
+    """Two parts are equal if they encode to the same bytes."""
 
     def __init__(self) -> None:
         self._parts: dict[tuple[str, bytes], object] = {}
         self._encode = msgspec.msgpack.Encoder().encode
 
     def pod(self, pod: Pod) -> Pod:
-        """The same pod, of parts that others have too."""
+        """The same pod, built from shared parts."""
         spec = pod.spec
         shared = msgspec.structs.replace(
             spec,
@@ -65,7 +65,7 @@ class SharedParts:
         return Pod(shared, pod.metadata, pod.status)
 
     def _part(self, field: str, part: T) -> T:
-        """The first part of this field that looks the same."""
+        """The first part of this field with the same content."""
         if not part:
             return part
         key = field, self._encode(part)
@@ -83,29 +83,29 @@ MAX_PROBLEMS = 50
 
 
 MAX_EXPANDED = 1_000_000
-"""Objects that the workloads of one run may stand for."""
+"""Maximum number of objects that the workloads of one run may expand to."""
 
 
 @dataclass(frozen=True, slots=True)
 class Manifests:
-    """The objects in the order of the files, and what the user should know about the rest."""
+    """The objects in the order of the files, and warnings about the rest."""
 
     objects: list[ApiObject]
     warnings: list[str]
     places: Mapping[ObjectKey, tuple[Document, Path]]
     skip_invalid: bool = False
     invalid: tuple[str, ...] = ()
-    """What is wrong with the objects that were set aside, one line for each error."""
+    """The errors of objects that were set aside, one line each."""
     set_aside: int = 0
-    """How many there are."""
+    """The number of objects that were set aside."""
 
     def problem(self, obj: ApiObject, path: Path, message: str) -> Problem:
-        """Something wrong with an object that only shows when all are known."""
+        """A problem with an object that shows only when all objects are known."""
         document, place = self.places[kinds.key(obj)]
         return Problem(document.source, document.line((*place, *path)), path_text((*place, *path)), message)
 
     def reject(self, found: Mapping[ObjectKey, Sequence[Problem]]) -> Manifests:
-        """The manifests without these objects, which have errors that only show when all are known."""
+        """The manifests without these objects, whose errors show only when all objects are known."""
         if not found:
             return self
         error = ManifestError([problem for problems in found.values() for problem in problems])
@@ -120,7 +120,7 @@ class Manifests:
 
 
 def _standard_input() -> BinaryIO:
-    """Nothing where it is closed."""
+    """Empty if it is closed."""
     return io.BytesIO() if sys.stdin is None else sys.stdin.buffer
 
 
@@ -145,7 +145,7 @@ def load(
 
 
 def parse_object(data: Mapping[str, object], where: str = "object") -> ApiObject:
-    """One object from plain data, checked by the same rules; `where` names it in the problems."""
+    """One object from plain data, checked by the same rules; `where` is its name in error messages."""
     collector = _Collector()
     collector.add(PlainDocument(where, PlainValue(data)))
     objects = collector.finish().objects
@@ -157,7 +157,7 @@ def parse_object(data: Mapping[str, object], where: str = "object") -> ApiObject
 
 @dataclass(slots=True)
 class _UnknownField:
-    """A field that is not known: where it was first seen, and how many more there are like it."""
+    """An unknown field: its first occurrence, and how many more there are."""
 
     first: Problem
     others: int = 0
@@ -167,7 +167,7 @@ class _UnknownField:
 
 
 class _Collector:
-    """What a run has gathered so far."""
+    """The objects, problems and warnings of one run."""
 
     def __init__(self, skip_invalid: bool = False, strict: bool = False) -> None:
         self._skip_invalid = skip_invalid
@@ -179,7 +179,7 @@ class _Collector:
         self._documents: list[Document] = []
         self._unread: Counter[tuple[str, str]] = Counter()
         self._expanded = 0
-        """Objects that were made from workloads."""
+        """The number of objects expanded from workloads."""
         self._problems: list[Problem] = []
         self._more = 0
         self._set_aside = 0
@@ -187,7 +187,7 @@ class _Collector:
         self._ignored: list[str] = []
 
     def finish(self) -> Manifests:
-        """ManifestError with all that is wrong, unless it is only with objects that may be set aside."""
+        """Raises ManifestError with every problem, unless all of them are of objects that may be set aside."""
         error = ManifestError(self._problems, self._more) if self._problems else None
         if error is not None and (self._fatal or not self._skip_invalid or not self._objects):
             raise error
@@ -200,12 +200,12 @@ class _Collector:
         return Manifests(self._objects, warnings, self._places, self._skip_invalid, invalid, self._set_aside)
 
     def close(self) -> None:
-        """Nothing is added any more."""
+        """Call it when no more documents follow."""
         for document in self._documents:
             document.close()
 
     def unreadable(self, problems: list[Problem]) -> None:
-        """Files that cannot be read: nothing is decided without them."""
+        """Files that cannot be read: no decision is made without them."""
         self._fatal |= bool(problems)
         for problem in problems:
             self._keep(problem)
@@ -228,7 +228,7 @@ class _Collector:
             self._problem(document, (), TOO_DEEP)
 
     def _visit(self, document: Document, value: Value, path: Path, inherited: tuple[str, str] | None) -> None:
-        """An object or a list of them; a list's entries inherit what its own kind says of them."""
+        """An object, or a list whose entries inherit kind and version from the list's own kind."""
         head = value.head()
         if head is None:
             self._problem(document, path, f"is {describe(value.plain())}, expected an object with a kind")
@@ -253,7 +253,7 @@ class _Collector:
             self._problem(document, (*path, "apiVersion"), f"is missing, expected {expected}")
 
     def _expand(self, document: Document, workload: Mapping[str, Any], path: Path) -> None:
-        """A workload stands for the objects that its controller would make."""
+        """A workload stands for the objects that its controller would create."""
         expansion = expand(workload)
         if expansion.errors:
             self._problems_of(document, path, expansion.errors)
@@ -300,14 +300,16 @@ class _Collector:
                 self._warn_of_fields(value, kind, known)
 
     def _warn_of_fields(self, value: Value, kind: Kind, obj: ApiObject) -> None:
-        """Fields that other schedulers know and that have no effect here."""
+        """Warns of fields that other schedulers honour and that have no effect here."""
         plain = value.plain()
         spec = plain.get("spec") if isinstance(plain, dict) else None
         for name in sorted(kind.not_honoured.keys() & spec.keys()) if isinstance(spec, dict) else ():
             self._ignored.append(f"{_title(kinds.key(obj))}: spec.{name} is not honoured: {kind.not_honoured[name]}")
 
     def _unknown(self, document: Document, value: Value, path: Path, kind: Kind, obj: ApiObject) -> list[Finding]:
-        """Fields that do nothing: findings if that is refused, else noted, once for all objects that have one."""
+        """Unknown fields: findings if they are refused; otherwise one warning for all objects that have the
+        same one.
+        """
         findings: list[Finding] = []
         meta = obj.metadata
         who = f"{kind.name} {meta.namespace}/{meta.name}" if kind.namespaced else f"{kind.name} {meta.name}"
@@ -329,7 +331,7 @@ class _Collector:
         return findings
 
     def _problems_of(self, document: Document, path: Path, findings: list[Finding]) -> None:
-        """The errors of one object, by line; lines are looked up only for those that are shown."""
+        """The errors of one object, by line; only lines that are shown are computed."""
         self._set_aside += 1
         shown = findings[: MAX_PROBLEMS - len(self._problems)]
         places = [(document.line((*path, *inner)), (*path, *inner), message) for inner, message in shown]
@@ -362,9 +364,9 @@ def _title(key: ObjectKey) -> str:
 
 
 def _outside(findings: list[Finding], malformed: list[Finding]) -> list[Finding]:
-    """Those not at or below a malformed place, where there is only a stand-in now.
+    """The findings outside malformed places, which hold stand-ins now.
 
-    An operator decides how the values beside it are judged, so a bad one silences them too.
+    An operator decides how the values beside it are judged, so a malformed operator silences them too.
     """
     places = {path[:-1] if path[-1:] == ("operator",) else path for path, _ in malformed}
     return [
@@ -375,7 +377,7 @@ def _outside(findings: list[Finding], malformed: list[Finding]) -> list[Finding]
 
 
 def _too_deep(manifests: Manifests) -> dict[ObjectKey, list[Problem]]:
-    """Queues below more queues than a tree may have; the first of each branch is named."""
+    """Queues on a level that is too deep; in each branch, only the first is reported."""
     found: dict[ObjectKey, list[Problem]] = {}
     for queue, level in queue_levels([obj for obj in manifests.objects if isinstance(obj, Queue)]):
         if level > MAX_QUEUE_DEPTH:
@@ -387,7 +389,7 @@ def _too_deep(manifests: Manifests) -> dict[ObjectKey, list[Problem]]:
 
 
 def _still_used(obj: ApiObject) -> list[Finding]:
-    """What setting a pod aside means: the node it is on looks emptier than it is."""
+    """Setting a running pod aside makes its node look emptier than it is."""
     if not isinstance(obj, Pod) or not obj.spec.node_name or obj.status.phase in ("Succeeded", "Failed"):
         return []
     return [(("spec", "nodeName"), f"is {obj.spec.node_name!r}: the resources of the pod are not counted")]

@@ -37,7 +37,7 @@ SelectorOperator = Literal["In", "NotIn", "Exists", "DoesNotExist"]
 
 
 class ApiStruct(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True, gc=False):
-    """The base of all: Python names inside, Kubernetes names in JSON, unknown fields ignored."""
+    """The base of all structs: Python names inside, Kubernetes names in JSON, unknown fields ignored."""
 
 
 class OwnerReference(ApiStruct, frozen=True):
@@ -63,7 +63,7 @@ class ObjectMeta(ApiStruct, frozen=True):
 
 
 class Condition(ApiStruct, frozen=True):
-    """One line of a status: what is so, since when and why."""
+    """One condition of a status: what holds, since when and why."""
 
     type: str
     status: ConditionStatus
@@ -85,16 +85,16 @@ class LabelSelector(ApiStruct, frozen=True):
     match_expressions: tuple[LabelSelectorRequirement, ...] = ()
 
 
-_MOST_DIGITS = 20
+_MAX_DIGITS = 20
 
 
 def version_number(version: str) -> int | None:
-    """None where it is no number: then nothing can be said."""
-    is_number = version and len(version) <= _MOST_DIGITS and version.isascii() and version.isdecimal()
+    """None if it is not a number: versions cannot be compared then."""
+    is_number = version and len(version) <= _MAX_DIGITS and version.isascii() and version.isdecimal()
     return int(version) if is_number else None
 
 
 def is_older(version: str, than: str) -> bool:
-    """False where nothing can be said."""
+    """False if the versions cannot be compared."""
     mine, theirs = version_number(version), version_number(than)
     return mine is not None and theirs is not None and mine < theirs

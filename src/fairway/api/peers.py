@@ -40,7 +40,7 @@ _LEFT_OUT = {
     "gangreclaim": "reclaim evicts for whole gangs",
     "metrics": "measured usage is not read",
 }
-"""What is done instead of names that are left out without being missed."""
+"""What Fairway does instead, for names that can be omitted without loss."""
 
 _PEERS: dict[str, dict[str, str]] = {
     "action": {
@@ -69,12 +69,12 @@ _PEERS: dict[str, dict[str, str]] = {
 
 
 def volcano_has(kind: str, name: str) -> bool:
-    """Whether a name is one of Volcano's that Fairway does not have."""
+    """Whether a name is one of Volcano's without a counterpart in Fairway."""
     return name in _PEERS[kind].get(_VOLCANO, "").split()
 
 
 def instead_of(kind: str, name: str) -> str:
-    """What is done about a name of Volcano's in a policy that asks for compatibility."""
+    """The warning for a name of Volcano's in a policy that asks for compatibility."""
     instead = _INSTEAD.get(name) or _LEFT_OUT.get(name, "nothing is done instead")
     return f"{name} is a {_VOLCANO} {kind} without a counterpart here and is left out; {instead}"
 
@@ -93,7 +93,7 @@ _CHECKS = (
     "DynamicResourceAllocation",
 )
 ALWAYS_CHECKED = frozenset(f"predicate.{name}Enable" for name in _CHECKS)
-"""Arguments of Volcano's predicates that switch checks on: here all of them are always made."""
+"""Arguments of Volcano's predicates that enable checks: Fairway always makes all of them."""
 
 
 def peer_of(kind: str, name: str) -> str | None:
@@ -110,7 +110,9 @@ _COMPATIBLE = "compatibility: volcano\n"
 
 
 def volcano_configuration(text: str, source: str) -> str:
-    """The configuration in a text, made a policy that leaves out what has no counterpart instead of refusing it."""
+    """The Volcano configuration in a text, as a policy that omits names without a counterpart instead of
+    refusing them.
+    """
     found = _unwrapped(text, source)
     return found if "compatibility:" in found else _COMPATIBLE + found
 

@@ -37,7 +37,7 @@ NodeInclusionPolicy = Literal["Honor", "Ignore"]
 
 
 class NodeSelectorRequirement(ApiStruct, frozen=True):
-    """Over a node's labels or, among `match_fields`, its name. Gt and Lt compare one integer."""
+    """On a node's labels or, in `match_fields`, its name. Gt and Lt compare one integer."""
 
     key: str
     operator: NodeSelectorOperator
@@ -156,7 +156,7 @@ _NOTHING: _Requested = ((), ())
 
 
 def pod_request(spec: PodSpec) -> Resource:
-    """The amounts the pod needs on its node; the slot it takes (`pods`) is not among them."""
+    """The amounts that the pod needs on its node, without the pod slot (`pods`)."""
     resources = spec.resources
     return _pod_request(
         tuple([_requested(container.resources) for container in spec.containers]),
@@ -167,9 +167,9 @@ def pod_request(spec: PodSpec) -> Resource:
 
 
 def occupied(pod: Pod) -> PodSpec:
-    """The spec with the larger of what each container asks for and what it has been given.
+    """The spec with the larger of requested and allocated resources of each container.
 
-    A pod that is being resized in place takes what it had until it is smaller, and what it asks for from the start.
+    A pod that is being resized in place occupies its old size until it has shrunk, and its new size from the start.
     """
     status = pod.status
     if not pod.spec.node_name or not (status.container_statuses or status.init_container_statuses):
@@ -205,7 +205,7 @@ def _larger(container: Container, status: ContainerStatus | None) -> Container:
 
 
 def container_request(container: Container) -> Resource:
-    """What one container asks for, its limits counted where it gives no request."""
+    """What one container requests; a limit without a request counts as one."""
     return _container_request(_requested(container.resources))
 
 
@@ -240,19 +240,19 @@ def _pod_request(
 
 
 def _replaced(total: Resource, whole: _Requested) -> Resource:
-    """Pod-level requests win; a pod-level limit is a request only for what no container asks for."""
+    """Pod-level requests win; a pod-level limit is a request only for resources that no container requests."""
     requests, limits = (_pod_level(texts) for texts in whole)
     return Resource.of({**limits, **total.amounts, **requests})
 
 
 def _pod_level(texts: _Texts) -> Mapping[str, int]:
-    """Only cpu, memory and huge pages can be given for a pod as a whole."""
+    """Only cpu, memory and huge pages can be requested for a pod as a whole."""
     given = {name: text for name, text in texts if name in ("cpu", "memory") or name.startswith("hugepages-")}
     return Resource.parse(given).amounts
 
 
 DEFAULT_SCHEDULER = "fairway"
-"""The scheduler name by which pods choose Fairway, unless its operator says otherwise."""
+"""The scheduler name by which pods select Fairway, unless the operator sets another."""
 
 PodPhase = Literal["Pending", "Running", "Succeeded", "Failed", "Unknown"]
 Port = Annotated[int, msgspec.Meta(ge=1, le=65535)]
@@ -287,7 +287,7 @@ class Container(ApiStruct, frozen=True):
 
     @property
     def is_sidecar(self) -> bool:
-        """Meaningful for init containers: one that restarts always runs beside all that follow."""
+        """For init containers: one that always restarts runs beside all that follow."""
         return self.restart_policy == "Always"
 
 
@@ -315,7 +315,7 @@ class PersistentVolumeClaimSpec(ApiStruct, frozen=True):
 
 
 class ClaimTemplate(ApiStruct, frozen=True):
-    """What a controller makes the claim of a pod from."""
+    """The template from which a controller creates the claim of a pod."""
 
     spec: PersistentVolumeClaimSpec = msgspec.field(default_factory=PersistentVolumeClaimSpec)
 
@@ -348,7 +348,7 @@ class RbdImage(ApiStruct, frozen=True):
 
 
 class Volume(ApiStruct, frozen=True):
-    """Volumes of other sources (config maps and the like) keep their name only."""
+    """Volumes of other sources (config maps and the like) keep only their name."""
 
     name: str
     persistent_volume_claim: ClaimVolume | None = None
@@ -360,7 +360,7 @@ class Volume(ApiStruct, frozen=True):
 
     @property
     def has_source(self) -> bool:
-        """Whether its source can matter to where the pod runs."""
+        """Whether its source can affect where the pod runs."""
         return bool(
             self.persistent_volume_claim
             or self.ephemeral
@@ -429,7 +429,7 @@ class PodSpec(ApiStruct, frozen=True):
 
 
 class PodClaimStatus(ApiStruct, frozen=True):
-    """The claim that was made from a template for the pod's entry of this name."""
+    """The claim that was created from a template for the pod's entry of this name."""
 
     name: str
     resource_claim_name: str | None = None
@@ -444,14 +444,14 @@ class RequestMapping(ApiStruct, frozen=True):
 
 
 class ExtendedClaimStatus(ApiStruct, frozen=True):
-    """The claim that was made for the limits of the pod."""
+    """The claim that was created for the limits of the pod."""
 
     request_mappings: tuple[RequestMapping, ...] = ()
     resource_claim_name: str = ""
 
 
 class ContainerStatus(ApiStruct, frozen=True):
-    """What a container has been given and what it has: while it is resized, either may differ from its spec."""
+    """What a container was allocated and what it has: during a resize, either may differ from its spec."""
 
     name: str = ""
     allocated_resources: Amounts = msgspec.field(default_factory=dict)
@@ -476,7 +476,7 @@ class Pod(ApiStruct, frozen=True):
 
     @property
     def is_waiting(self) -> bool:
-        """Whether it has no node yet and still wants one."""
+        """Whether it has no node yet and still needs one."""
         return (
             not self.spec.node_name
             and self.status.phase not in ("Succeeded", "Failed")

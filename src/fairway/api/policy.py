@@ -41,7 +41,7 @@ EXCLUDED_TAINTS = (
     "node.cloudprovider.kubernetes.io/uninitialized",
     "ToBeDeletedByClusterAutoscaler",
 )
-"""Taints of nodes that ordinary pods cannot use: what these nodes have is not divided among queues."""
+"""Taints of nodes that ordinary pods cannot use: the capacity of these nodes is not divided among queues."""
 EXCLUSIVE = (("proportion", "capacity"),)
 """Pairs of plugins that answer the same question differently."""
 
@@ -53,7 +53,7 @@ _NO_EFFECT = {
     ("proportion", "enableReclaimable"): "reclaim always takes from queues above what they deserve, and from no others",
     ("capacity", "enableReclaimable"): "reclaim always takes from queues above what they deserve, and from no others",
 }
-"""Why a flag that is often given does nothing."""
+"""Why a flag that is often set has no effect."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,22 +65,22 @@ class ActionConfig:
     line: int = field(default=0, compare=False)
     """Where it is named; 0 if it comes from the default policy."""
     lines: Mapping[str, int] = field(default_factory=dict, compare=False)
-    """Where each argument that was given is given."""
+    """The line of each argument that is given."""
 
 
 @dataclass(frozen=True, slots=True)
 class PluginConfig:
-    """A plugin to ask, with its arguments and the hooks that it is not to be asked."""
+    """A plugin to use, with its arguments and the hooks at which it is disabled."""
 
     name: str
     arguments: Arguments
     disabled: frozenset[str] = frozenset()
     line: int = field(default=0, compare=False)
     lines: Mapping[str, int] = field(default_factory=dict, compare=False)
-    """Where each argument and flag that was given is given."""
+    """The line of each argument and flag that is given."""
 
     def enabled(self, hook: str) -> bool:
-        """Whether the policy lets the plugin have a say at this hook."""
+        """Whether the policy enables the plugin at this hook."""
         return hook not in self.disabled
 
     def flag(self, name: str) -> bool:
@@ -90,27 +90,28 @@ class PluginConfig:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A whole policy. Two are equal when they mean the same, wherever they were written."""
+    """A whole policy. Two are equal if they mean the same, wherever they were written."""
 
     actions: tuple[ActionConfig, ...]
     tiers: tuple[tuple[PluginConfig, ...], ...]
     source: str = field(default=BUILT_IN, compare=False)
     topology_levels: tuple[str, ...] = ()
-    """Labels of nodes that divide the cluster into domains, the widest first."""
+    """Node labels that divide the cluster into domains, widest first."""
     excluded_taints: tuple[str, ...] = EXCLUDED_TAINTS
-    """Keys of taints (`*` at the end stands for any rest) of nodes that do not count into the cluster's total."""
+    """Keys of taints of nodes that do not count towards the cluster's total; a trailing `*` matches any rest."""
     warnings: tuple[str, ...] = field(default=(), compare=False)
-    """What the file says that has no effect, each with its place."""
+    """Settings of the file that have no effect, each with its place."""
     compatible: bool = False
-    """`compatibility: volcano`: groups are admitted as there, and nothing is evicted for pods above the minimum."""
+    """`compatibility: volcano`: groups are admitted as in Volcano, and nothing is evicted for pods above the minimum.
+    """
     no_reservations: str = ""
-    """Why a driver cannot write Reservations; then none is made. Not part of a policy file."""
+    """Why a driver cannot write Reservations; none is made then. Not part of a policy file."""
 
     def action(self, name: str) -> ActionConfig | None:
         return next((action for action in self.actions if action.name == name), None)
 
     def arguments(self, action: str) -> Arguments:
-        """Those of an action; of one that the policy does not have, none."""
+        """The arguments of an action; default arguments if the policy does not have the action."""
         config = self.action(action)
         return Arguments() if config is None else config.arguments
 
@@ -128,7 +129,7 @@ class Policy:
 
     @property
     def nomination_timeout(self) -> int:
-        """Seconds; the longest that an action of the policy that evicts allows."""
+        """In seconds: the longest that an evicting action of the policy allows."""
         evicting = [self.arguments(name) for name in ("preempt", "reclaim")]
         timeouts = [each.nomination_timeout for each in evicting if isinstance(each, EvictionArguments)]
         return max(timeouts, default=EvictionArguments().nomination_timeout)
@@ -147,7 +148,7 @@ class Policy:
 
 
 def default_policy(catalog: Catalog) -> Policy:
-    """What a new user would want: fair, gangs whole, starving jobs served, idle share lent and taken back."""
+    """A fair default: gangs start whole, starving jobs are served, idle shares are lent and reclaimed."""
     actions = tuple(ActionConfig(name, catalog.actions[name].arguments()) for name in DEFAULT_ACTIONS)
     tiers = tuple(
         tuple(PluginConfig(name, catalog.plugins[name].arguments()) for name in tier) for tier in DEFAULT_TIERS
@@ -156,7 +157,7 @@ def default_policy(catalog: Catalog) -> Policy:
 
 
 def parse_policy(text: str, source: str, catalog: Catalog) -> Policy:
-    """The policy that `text` describes; PolicyError has every problem in it, in the order of their lines."""
+    """The policy that `text` describes; PolicyError has every problem in it, in the order of lines."""
     reader = _PolicyReader(source, catalog)
     policy = reader.policy(text)
     if reader.problems:
@@ -180,17 +181,17 @@ class _Named:
 
 
 class _PolicyReader:
-    """Reads one file; wherever something is wrong it notes the problem and reads on."""
+    """Reads one file; it records every problem and continues."""
 
     def __init__(self, source: str, catalog: Catalog) -> None:
         self.problems: list[Problem] = []
         self.warnings: list[Problem] = []
         self._compatible = False
-        """Whether names of Volcano's that have no counterpart are left out instead of refused."""
+        """Whether Volcano's names without a counterpart are omitted instead of refused."""
         self._source = source
         self._catalog = catalog
         self._overcommit: _Named | None = None
-        """Volcano's plugin of that name, whose argument the enqueue action takes."""
+        """Volcano's plugin of that name, whose argument the enqueue action takes over."""
 
     def policy(self, text: str) -> Policy:
         default = default_policy(self._catalog)
@@ -257,7 +258,7 @@ class _PolicyReader:
         return tuple(found)
 
     def _configurations(self, keys: Mapping[str, Marked]) -> dict[str, _Named]:
-        """Arguments of actions kept apart from the list of actions, by action."""
+        """Arguments of actions that are given apart from the list of actions, by action."""
         found: dict[str, _Named] = {}
         for path, item in self._items(keys.get("configurations"), "configurations"):
             named = self._named(item, path, "action")
@@ -319,7 +320,7 @@ class _PolicyReader:
                 yield self._plugin(named, item.value)
 
     def _take_overcommit(self, item: Marked, path: str) -> bool:
-        """Volcano's plugin overcommit is what enqueue does here; its factor becomes enqueue's."""
+        """Volcano's plugin overcommit is part of enqueue here; its factor becomes enqueue's."""
         given = item.value if isinstance(item.value, dict) else {}
         name, arguments = given.get("name"), given.get("arguments")
         if name is None or name.value != "overcommit":
@@ -355,7 +356,7 @@ class _PolicyReader:
         return PluginConfig(named.name, arguments, frozenset(disabled), named.line, lines)
 
     def _arguments(self, entry: CatalogEntry, sources: list[_Named]) -> tuple[Arguments, dict[str, int]]:
-        """From everywhere the file gives some; an argument may be given once."""
+        """The arguments from every place in the file that gives some; an argument may be given once."""
         given: dict[str, Marked] = {}
         places: dict[str, str] = {}
         for source in sources:
@@ -375,7 +376,7 @@ class _PolicyReader:
         )
 
     def _named(self, item: Marked, path: str, kind: str, *, flags: bool = False) -> _Named | None:
-        """`{name, arguments}` and, for plugins, flags; None if it names nothing that is known."""
+        """`{name, arguments}` and, for plugins, flags; None if the name is unknown."""
         known = ("name", "arguments", *FLAGS, *FLAG_ALIASES) if flags else ("name", "arguments")
         keys = self._map(item, path, known, "flag" if flags else "key")
         name = keys.get("name")
@@ -411,7 +412,7 @@ class _PolicyReader:
         return False
 
     def _map(self, given: Marked, path: str, known: Collection[str] | None, kind: str) -> dict[str, Marked]:
-        """The entries of a map, unknown keys noted and left out."""
+        """The entries of a map; unknown keys are reported and omitted."""
         if not isinstance(given.value, dict):
             expected = f"a map with {' and '.join(known)}" if known and len(known) < 4 else "a map"
             self._problem(given.line, path, f"{describe(given)} is not allowed, expected {expected}")
@@ -451,7 +452,7 @@ class _PolicyReader:
 
 
 def _number(given: Marked) -> Marked:
-    """Volcano reads numbers that are written as texts."""
+    """Volcano accepts numbers that are written as text."""
     try:
         return Marked(given.line, float(given.value)) if isinstance(given.value, str) else given
     except ValueError:

@@ -26,7 +26,7 @@ QueueState = Literal["", "Open", "Closed", "Closing", "Unknown"]
 PodGroupPhase = Literal["", "Pending", "Running", "Unknown", "Inqueue", "Completed"]
 
 MAX_QUEUE_DEPTH = 64
-"""Levels of a tree of queues. What a pod is charged with is charged on every level: deeper trees are refused."""
+"""Maximum levels of a tree of queues. A pod is charged on every level, so deeper trees are refused."""
 
 
 class PriorityClass(ApiStruct, frozen=True):
@@ -71,7 +71,7 @@ class QueueSpec(ApiStruct, frozen=True):
     parent: str = ""
     state: QueueState = ""
     allowed_namespaces: LabelSelector | None = None
-    """The namespaces whose jobs may use the queue, by their labels; without it all may."""
+    """The namespaces whose jobs may use the queue, by their labels; without it, all may."""
 
 
 class QueueStatus(ApiStruct, frozen=True):
@@ -85,22 +85,22 @@ class Queue(ApiStruct, frozen=True):
 
 
 class NetworkTopology(ApiStruct, frozen=True):
-    """Volcano's: how near to each other the pods must (hard) or should (soft) be."""
+    """Volcano's: how close to each other the pods must (hard) or should (soft) be."""
 
     mode: Literal["hard", "soft"] = "hard"
     highest_tier_allowed: Positive | None = None
     highest_tier_name: str = ""
-    """The same by the name that the HyperNodes of that tier give it."""
+    """The same limit by the name of the tier."""
 
 
 class TopologyConstraint(ApiStruct, frozen=True):
-    """Kubernetes' own: all pods on nodes with one value of this label."""
+    """Kubernetes' own: all pods on nodes with the same value of this label."""
 
     key: str
 
 
 class SubGroupPolicy(ApiStruct, frozen=True):
-    """Volcano's: parts of a group that are placed together. Read only to tell whether the group's own minimum and
+    """Volcano's: parts of a group that are placed together. Read only to decide whether the group's own minimum and
     topology imply them.
     """
 
@@ -109,7 +109,7 @@ class SubGroupPolicy(ApiStruct, frozen=True):
 
 
 class PodGroupSpec(ApiStruct, frozen=True):
-    """What follows `sub_group_policy` is said by PodGroups of other APIs, which are read into this one."""
+    """The fields after `sub_group_policy` come from PodGroups of other APIs, which are converted to this one."""
 
     min_member: Count = 1
     min_task_member: dict[str, Count] = msgspec.field(default_factory=dict)
@@ -142,11 +142,11 @@ class GangPolicy(ApiStruct, frozen=True):
 
 
 class Nothing(ApiStruct, frozen=True):
-    """A choice that has no settings of its own."""
+    """A choice without settings."""
 
 
 class SchedulingPolicy(ApiStruct, frozen=True):
-    """Exactly one of the two: pods one by one, or a gang."""
+    """Exactly one of the two: single pods, or a gang."""
 
     basic: Nothing | None = None
     gang: GangPolicy | None = None
@@ -157,7 +157,7 @@ class SchedulingConstraints(ApiStruct, frozen=True):
 
 
 class DisruptionMode(ApiStruct, frozen=True):
-    """As v1beta1 writes it: pods one by one, or the whole group."""
+    """The form of v1beta1: single pods, or the whole group."""
 
     single: Nothing | None = None
     all: Nothing | None = None
@@ -215,7 +215,7 @@ class PluginPodGroup(ApiStruct, frozen=True):
 
 
 def _as_known(condition: Condition) -> Condition:
-    """Kubernetes says under a name of its own that a group was placed."""
+    """Kubernetes has another condition type for a group that was placed."""
     placed = condition.type in ("PodGroupScheduled", "PodGroupInitiallyScheduled") and condition.status == "True"
     return msgspec.structs.replace(condition, type="Scheduled") if placed else condition
 
@@ -253,21 +253,21 @@ class HyperNode(ApiStruct, frozen=True):
 
 
 JobKind = Literal["PodGroup", "Pod", "Controller"]
-"""A `Controller` is the implicit job of one: its name is kind and name, as in `job/train`."""
+"""A `Controller` is the implicit job of a controller: its name is kind and name, as in `job/train`."""
 
 PlaceState = Literal["reserved", "allocated"]
 
 MAX_PLACES = 10_000
-"""Places of one reservation."""
+"""Maximum places of one reservation."""
 
-_LONGEST_NAME = 253
+_MAX_NAME = 253
 _LONE = "pod-"
 _GROUP = "podgroup-"
 _CONTROLLER = "controller-"
 
 
 class JobReference(ApiStruct, frozen=True):
-    """The PodGroup, or the lone pod; in the reservation's own namespace, unless it says another."""
+    """The PodGroup or single pod; in the reservation's own namespace unless `namespace` is set."""
 
     kind: JobKind
     name: str
@@ -276,7 +276,7 @@ class JobReference(ApiStruct, frozen=True):
 
 
 class ReservedPlace(ApiStruct, frozen=True):
-    """A node for one pod of the job: `allocated` has free capacity there, `reserved` waits for it."""
+    """A node for one pod of the job: an `allocated` place has free capacity, a `reserved` one waits for it."""
 
     pod: str
     node: str
@@ -285,7 +285,7 @@ class ReservedPlace(ApiStruct, frozen=True):
 
 
 class ReservationSpec(ApiStruct, frozen=True):
-    """`planned_start` is when all places will have free capacity, where that is known; `hard` is never missed."""
+    """`planned_start` is when all places will have free capacity, if known; a `hard` one is never missed."""
 
     job_ref: JobReference
     places: tuple[ReservedPlace, ...] = ()
@@ -294,18 +294,19 @@ class ReservationSpec(ApiStruct, frozen=True):
 
 
 class ReservationStatus(ApiStruct, frozen=True):
-    """What backfill carries from cycle to cycle for a job that keeps no node."""
+    """What backfill carries from cycle to cycle for a job that reserves no node."""
 
     planned_start: Time | None = None
     hard: bool = False
     places: tuple[ReservedPlace, ...] = ()
     runs: int | None = None
-    """On one reservation of all: how many pods were on nodes when planned starts were last looked at."""
+    """Set on one reservation only: how many pods were on nodes when planned starts were last computed."""
     overran: bool = False
-    """The job was evicted because it outlived its expected run time. That counts whatever its uid: a pod that is
-    created again in the place of the evicted one is the same job."""
+    """The job was evicted because it exceeded its expected run time. This counts whatever its uid: a pod that is
+    recreated in place of the evicted one is the same job.
+    """
     after: JobReference | None = None
-    """The job that it was evicted for, as long as that one has not started."""
+    """The job for which it was evicted, until that job starts."""
 
 
 class Reservation(ApiStruct, frozen=True):
@@ -315,11 +316,11 @@ class Reservation(ApiStruct, frozen=True):
 
 
 def reservation_name(kind: str, name: str) -> str:
-    """The one name that the reservation of a job has: the group's, `pod-` and the lone pod's, or `controller-` and the
-    kind and name of the controller.
+    """The name of a job's reservation: the group's name, `pod-` and the pod's name, or `controller-` and the kind and
+    name of the controller.
 
-    No two jobs of a namespace share one: a group whose own name begins like that of another kind's reservation gets
-    `podgroup-` before it, and a name that would be too long ends in a digest of the whole.
+    No two jobs of a namespace share a name: a group whose own name begins with one of these prefixes gets `podgroup-`
+    before it, and a name that would be too long ends in a digest of the whole.
     """
     if kind == "Pod":
         whole = _LONE + name
@@ -327,18 +328,18 @@ def reservation_name(kind: str, name: str) -> str:
         whole = _CONTROLLER + name.replace("/", "-")
     else:
         whole = _GROUP + name if name.startswith((_LONE, _GROUP, _CONTROLLER)) else name
-    if len(whole) <= _LONGEST_NAME:
+    if len(whole) <= _MAX_NAME:
         return whole
     digest = blake2b(whole.encode(), digest_size=8).hexdigest()
-    return f"{whole[: _LONGEST_NAME - 1 - len(digest)].rstrip('-.')}-{digest}"
+    return f"{whole[: _MAX_NAME - 1 - len(digest)].rstrip('-.')}-{digest}"
 
 
 MAX_VICTIMS = 10_000
-"""Pods of one stop that are recorded."""
+"""Maximum pods recorded for one stop."""
 
 
 class StoppedPod(ApiStruct, frozen=True):
-    """A pod that the last stop evicts."""
+    """A pod that is evicted by the last stop."""
 
     pod: str
     uid: str
@@ -349,7 +350,7 @@ class EvictionRecordSpec(ApiStruct, frozen=True):
 
 
 class EvictionRecordStatus(ApiStruct, frozen=True):
-    """`victims` make the record idempotent: while all of them still run the last stop has not happened, and another
+    """`victims` make the record idempotent: while all of them still run, the last stop has not happened, and another
     eviction of any of them belongs to the same stop, whichever leader sends it.
     """
 

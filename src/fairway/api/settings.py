@@ -25,18 +25,18 @@ from fairway.api.text import LongNumber
 
 MAX_SECONDS = 100 * 365 * 86_400
 MAX_WEIGHT = 1_000
-"""Weights stay small enough for sums of scores to be compared exactly."""
+"""Small enough for sums of scores to be compared exactly."""
 
 
 class Arguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """The arguments of one action or plugin; this class itself is for those that take none."""
+    """The arguments of one action or plugin; the class itself is for those without any."""
 
 
 def setting(meaning: str, *, unit: str = "", aliases: Collection[str] = (), each: int | None = None) -> msgspec.Meta:
-    """What a field means to a user.
+    """Declares what a field means to a user.
 
-    `aliases` are other names it is read by. For a map, `<alias>.<key>` is read as one of its entries, and a
-    text of names separated by commas gives `each` to every name.
+    `aliases` are other names for it. For a map, `<alias>.<key>` is one of its entries, and a text of names separated by
+    commas gives `each` to every name.
     """
     extra: dict[str, Any] = {"aliases": tuple(aliases), "each": each}
     return msgspec.Meta(description=meaning, extra=extra | ({"unit": unit} if unit else {}))
@@ -52,7 +52,7 @@ Name = Annotated[str, msgspec.Meta(min_length=1, max_length=253)]
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A declared argument, as the reader, `policy show` and the reference page need it."""
+    """A declared argument, for the reader, `policy show` and the reference page."""
 
     name: str
     field: str
@@ -61,7 +61,7 @@ class Setting:
     default: object
     expected: str
     entry_expected: str
-    """For a map, what an entry's value may be."""
+    """For a map: what the value of an entry may be."""
     aliases: tuple[str, ...]
     each: int | None
     type: Any
@@ -70,13 +70,13 @@ class Setting:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All names it is read by, its own first."""
+        """All its names, its own first."""
         return (self.name, *self.aliases)
 
 
 @lru_cache(maxsize=256)
 def settings_of(arguments: type[Arguments]) -> Mapping[str, Setting]:
-    """The settings of an arguments type by name, in the order they were declared."""
+    """The settings of an arguments type by name, in the order of declaration."""
     return {field.encode_name: _setting(arguments, field) for field in msgspec.structs.fields(arguments)}
 
 
@@ -116,7 +116,7 @@ def _bare(info: inspect.Type) -> inspect.Type:
 
 
 def _unit(kind: inspect.Type) -> str:
-    """The unit of what is optional is the unit of what it is when given."""
+    """An optional setting has the unit of its value."""
     if isinstance(kind, inspect.UnionType):
         return next((str(t.extra["unit"]) for t in kind.types if isinstance(t, inspect.Metadata) and t.extra), "")
     return ""
@@ -158,7 +158,7 @@ def _range(least: float | None, most: float | None) -> str:
 
 
 Complain = Callable[[int, str, str], None]
-"""Takes the line, the argument's name as it was written, and what is wrong with it."""
+"""Called with the line, the argument's name as written, and the problem."""
 
 NO_VALUE = object()
 
@@ -166,7 +166,7 @@ NO_VALUE = object()
 def read_arguments(
     kind: type[Arguments], given: Mapping[str, Marked], complain: Complain
 ) -> tuple[Arguments, dict[str, int]]:
-    """The arguments with defaults filled in, and the line of each setting that was given."""
+    """The arguments with defaults filled in, and the line of each setting that is given."""
     reader = _ArgumentReader(kind, complain)
     for key, entry in given.items():
         reader.take(key, entry)
@@ -174,7 +174,7 @@ def read_arguments(
 
 
 class _ArgumentReader:
-    """What has been read so far of one action's or plugin's arguments."""
+    """Reads the arguments of one action or plugin."""
 
     def __init__(self, kind: type[Arguments], complain: Complain) -> None:
         self.lines: dict[str, int] = {}
@@ -183,7 +183,7 @@ class _ArgumentReader:
         self._complain = complain
         self._values: dict[str, Any] = {}
         self._entries: dict[tuple[str, str], int] = {}
-        """Line of each map entry that was given with a value."""
+        """The line of each map entry that is given with a value."""
 
     def arguments(self) -> Arguments:
         return self._kind(**self._values)
@@ -215,7 +215,7 @@ class _ArgumentReader:
         return None, None
 
     def _take_entries(self, setting: Setting, key: str, given: Marked) -> None:
-        """Maps are gathered entry by entry; a name listed without a value yields to one with a value."""
+        """Maps are collected entry by entry; a name with a value takes precedence over one listed without."""
         self.lines.setdefault(setting.name, given.line)
         entries = self._values.setdefault(setting.field, {})
         if isinstance(given.value, str) and setting.each is not None:

@@ -40,7 +40,7 @@ S = TypeVar("S", bound=msgspec.Struct)
 
 
 class CustomType(NamedTuple):
-    """A type that is not the decoder's own: how it is read, how errors describe it, and a value to go on with."""
+    """A type that is not the decoder's own: how it is read, how errors describe it, and a value to continue with."""
 
     read: Callable[[Any, Path, list[Finding]], object]
     """Adds a finding if the value cannot be read; its result is then ignored."""
@@ -200,7 +200,7 @@ class _ShapeWalk:
         return "0"
 
     def stand_in(self, kind: inspect.Type) -> object:
-        """A valid value, whatever the data says."""
+        """A valid value of the type."""
         match kind:
             case inspect.Metadata() if not (kind.extra or {}).get("scalars"):
                 return self.stand_in(kind.type)
@@ -282,7 +282,7 @@ def _int_problem(value: Any, kind: inspect.IntType) -> str | None:
 
 
 def _too_large(value: object, kind: inspect.IntType) -> str:
-    """A giant is not short of a lower bound: where only that is usually said, the upper one is."""
+    """A number that is too large needs the upper bound, even where usually only the lower one is named."""
     text = expected(kind)
     return f"is {describe(value)}, expected " + (f"a whole number of at most {kind.le}" if "at least" in text else text)
 
@@ -309,7 +309,7 @@ def _takes_null(kind: inspect.Type) -> bool:
 
 
 def describe(value: object) -> str:
-    """What a user wrote, in the words of the file."""
+    """The value as error messages name it."""
     match value:
         case None:
             return "nothing"
@@ -327,7 +327,7 @@ def describe(value: object) -> str:
 
 
 def expected(kind: inspect.Type, custom: CustomTypes = NO_CUSTOM_TYPES) -> str:
-    """The words for what a field takes."""
+    """What a field accepts, in words."""
     match kind:
         case inspect.Metadata() if not (kind.extra or {}).get("scalars"):
             return expected(kind.type, custom)
@@ -376,7 +376,7 @@ _MANY = {"[": "list", "{": "map"}
 
 @dataclass
 class Fields:
-    """What a mapping may hold. `inner` has the types of values that are looked into."""
+    """The known fields of a mapping. `inner` has the types of values that are checked in turn."""
 
     names: set[str] = field(default_factory=set)
     inner: dict[str, tuple[str, Fields]] = field(default_factory=dict)
@@ -384,7 +384,7 @@ class Fields:
 
 
 def unknown_fields(data: object, kind: str, struct: type[msgspec.Struct]) -> Iterator[tuple[Path, str]]:
-    """The path of every unknown field of an object, and the field that was probably meant, "" if none is near."""
+    """The path of every unknown field of an object, and the field that was probably meant ("" if none is near)."""
     return _walk(data, _fields(kind, struct), ())
 
 
@@ -413,7 +413,7 @@ def _items(value: object, many: str) -> Iterator[tuple[Path, object]]:
 
 @cache
 def refusing(kind: str, struct: type[msgspec.Struct]) -> msgspec.json.Decoder[Any]:
-    """A decoder that fails where an object may have an unknown field."""
+    """A decoder that fails if an object may have an unknown field."""
     return msgspec.json.Decoder(_mirror(_fields(kind, struct), {}))
 
 
@@ -422,7 +422,7 @@ def refusing(kind: str, struct: type[msgspec.Struct]) -> msgspec.json.Decoder[An
 
 @cache
 def field_table() -> dict[str, tuple[bool, dict[str, str]]]:
-    """The table of field names: by type, whether it is closed, and what each of its fields has."""
+    """The table of field names: by type, whether it is closed, and the type of each field."""
     found: dict[str, tuple[bool, dict[str, str]]] = {}
     for line in re.sub(r"\n  +", " ", TABLE).strip().splitlines():
         if line:
@@ -440,7 +440,7 @@ def _fields(kind: str, struct: type[msgspec.Struct]) -> Fields:
 
 
 def _joined(name: str, info: inspect.Type | None, known: dict[tuple[str, str], Fields]) -> Fields:
-    """What the table says of a type, and what the struct that it is decoded into has besides."""
+    """The fields of a type in the table, and those of its struct that the table lacks."""
     struct = info if isinstance(info, inspect.StructType) else None
     key = name, struct.cls.__name__ if struct else ""
     if key in known:
@@ -459,7 +459,7 @@ def _joined(name: str, info: inspect.Type | None, known: dict[tuple[str, str], F
 
 
 def struct_in(kind: inspect.Type) -> tuple[str, inspect.StructType | None]:
-    """The struct that a field has, and whether it has one, a list or a map of them."""
+    """The struct of a field, and whether the field holds one, a list or a map of them."""
     if isinstance(kind, inspect.UnionType):
         choices = [choice for choice in kind.types if not isinstance(choice, inspect.NoneType)]
         return struct_in(choices[0]) if len(choices) == 1 else ("", None)
@@ -498,7 +498,7 @@ def _mirrored(inner: tuple[str, Fields] | None, made: dict[int, type[msgspec.Str
 
 
 def _meant(name: str, known: set[str]) -> str:
-    """The known field that is at most two slips away, of short names one; the first by name of several."""
+    """The known field that is at most two edits away (one for short names); of several, the first by name."""
     best: tuple[int, str] | None = None
     for candidate in sorted(known):
         most = 2 if min(len(name), len(candidate)) > 5 else 1
@@ -510,7 +510,7 @@ def _meant(name: str, known: set[str]) -> str:
 
 
 def _slips(one: str, other: str) -> int:
-    """Letters to insert, leave out, replace or swap with the next to make one text the other."""
+    """Edit distance: letters to insert, delete, replace, or swap with the next one."""
     rows = [list(range(len(other) + 1))]
     for i, mine in enumerate(one, 1):
         row = [i]

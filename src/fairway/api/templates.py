@@ -18,26 +18,26 @@ from fairway.api.text import Path
 Data = Mapping[str, Any]
 
 MAX_PODS = 100_000
-"""Pods that one workload may stand for."""
+"""Maximum pods that one workload may expand to."""
 
 
 @dataclass(frozen=True, slots=True)
 class PodSet:
-    """Like pods of one workload: `name-0` to `name-(count - 1)`, or `name` alone where `count` is None."""
+    """Equal pods of one workload: `name-0` to `name-(count - 1)`, or `name` alone where `count` is None."""
 
     name: str
     count: int | None
     template: Data
     at: Path
-    """Where the template is."""
+    """The path of the template."""
     counted: Path
-    """Where the count is."""
+    """The path of the count."""
     labels: dict[str, str] = field(default_factory=dict)
     annotations: dict[str, str] = field(default_factory=dict)
 
 
 class Workload(NamedTuple):
-    """What a workload stands for: its parts, and a PodGroup where its controller makes one."""
+    """The parts of a workload, and a PodGroup where its controller creates one."""
 
     parts: list[PodSet]
     group: Data | None = None
@@ -46,7 +46,7 @@ class Workload(NamedTuple):
 
 
 class Expansion(NamedTuple):
-    """The objects, each with the place of the template that it was made from; or what is wrong."""
+    """The objects, each with the path of its template; or errors."""
 
     objects: list[tuple[Path, dict[str, Any]]]
     errors: list[Finding]
@@ -64,7 +64,7 @@ def is_expanded(version: str, kind: str) -> bool:
 
 
 def is_template(document: object) -> bool:
-    """Whether this is a workload to be expanded. One that has a uid lives in a cluster: its pods are what they are."""
+    """Whether this is a workload to expand. One with a uid was read from a cluster, which has its pods already."""
     if not isinstance(document, Mapping):
         return False
     kind = (_group(str(document.get("apiVersion", ""))), document.get("kind"))
@@ -72,7 +72,7 @@ def is_template(document: object) -> bool:
 
 
 def expand(document: Data) -> Expansion:
-    """The objects that the workload's controller would make, or what keeps them from being made."""
+    """The objects that the workload's controller would create, or the errors that prevent it."""
     version, kind = str(document.get("apiVersion", "")), str(document.get("kind", ""))
     try:
         meta = _mapping(document, ("metadata",))
@@ -111,11 +111,11 @@ OF_PODS = (
     "gpu-fraction",
     "gpu-memory",
 )
-"""Labels and annotations of queues and gangs that are read on pods and groups only."""
+"""Labels and annotations of queues and gangs that are honoured on pods and groups only."""
 
 
 def misplaced(document: Data, expansion: Expansion) -> list[str]:
-    """What a workload says of its queue or gang in its own metadata, where no controller here reads it."""
+    """Warnings for queue and gang settings in a workload's own metadata, where they have no effect."""
     meta = _mapping(document, ("metadata",), {})
     given = {**_mapping(meta, ("labels",), {}), **_mapping(meta, ("annotations",), {})}
     objects = [_mapping(data, ("metadata",), {}) for _, data in expansion.objects]
@@ -184,7 +184,7 @@ def _at(data: Data, path: Path, default: Any = None) -> Any:
 
 
 def _mapping(data: Data, path: Path, default: Data | None = None, under: Path = ()) -> Data:
-    """`under` is where the data itself is, for the error."""
+    """`under` is the path of the data itself, for the error."""
     found = _at(data, path, default)
     if isinstance(found, Mapping):
         return found
@@ -219,7 +219,7 @@ def _entries(data: Data, path: Path) -> Iterator[tuple[Path, Data]]:
 
 
 def _replicas(document: Data, name: str) -> Workload:
-    """Deployment, ReplicaSet, StatefulSet and their like: equal pods."""
+    """Deployment, ReplicaSet, StatefulSet and similar kinds: equal pods."""
     path: Path = ("spec", "replicas")
     template: Path = ("spec", "template")
     return Workload([PodSet(name, _count(document, path, 1), _mapping(document, template), template, path)])
@@ -241,7 +241,7 @@ def _job(document: Data, name: str) -> Workload:
 
 
 def _cron_job(document: Data, name: str) -> Workload:
-    """One run of it."""
+    """A single run of it."""
     return Workload(_job_parts(document, name, ("spec", "jobTemplate")))
 
 
@@ -279,7 +279,7 @@ def _volcano_job(document: Data, name: str) -> Workload:
 
 
 def _training_job(field: str) -> Callable[[Data, str], Workload]:
-    """Kubeflow's jobs: pods by role, under a field of their own for each framework."""
+    """Kubeflow's jobs: pods by role, under a field that differs by framework."""
 
     def read(document: Data, name: str) -> Workload:
         parts = []
@@ -362,4 +362,4 @@ _READERS: dict[tuple[str, str], Callable[[Data, str], Workload]] = {
     ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): _leader_worker_set,
 }
 EXPANDED = tuple(sorted(f"{kind} ({group or 'v1'})" for group, kind in _READERS))
-"""For documents: every kind that is expanded."""
+"""Every kind that is expanded, for the documentation."""

@@ -33,7 +33,7 @@ TOO_DEEP = "nested too deeply, expected an object as Kubernetes has them"
 
 
 class JsonProblem(Exception):  # noqa: N818 - it is always turned into a problem
-    """The text is not JSON from here on."""
+    """The text is not JSON from this line on."""
 
     def __init__(self, line: int, message: str) -> None:
         super().__init__(message)
@@ -42,10 +42,10 @@ class JsonProblem(Exception):  # noqa: N818 - it is always turned into a problem
 
 
 def spans(data: bytes) -> Iterator[tuple[int, int]]:
-    """Where each document of a text that holds several begins and ends.
+    """Where each document of a text with several documents begins and ends.
 
-    Only for texts that are not one document: it takes its time, but says what it expected where. Bytes are
-    taken as single characters, which changes nothing about where strings and brackets end.
+    Only for texts that are not a single document: it is slow, but its errors say what was expected where. Bytes are
+    decoded as single characters, which does not change where strings and brackets end.
     """
     text = data.decode("latin-1")
     decoder = JSONDecoder(parse_int=str, parse_float=str)
@@ -62,7 +62,7 @@ def spans(data: bytes) -> Iterator[tuple[int, int]]:
 
 
 def first_byte(data: bytes) -> int:
-    """Where the text begins, after blanks."""
+    """The position of the first byte after white space."""
     return len(data) - len(data.lstrip(b" \t\r\n"))
 
 
@@ -83,11 +83,11 @@ def _after_blanks(text: str, at: int) -> int:
 
 
 MAX_DIGITS = 64
-"""Characters of a number that is read as one; what Kubernetes has in its objects takes nineteen."""
+"""Maximum characters of a number that is converted; numbers in Kubernetes objects need nineteen."""
 
 
 class LongNumber(str):
-    """The text of a number that is too long, or too large for a float. No text field takes it."""
+    """The text of a number that is too long, or too large for a float. Text fields refuse it."""
 
     __slots__ = ()
 
@@ -104,10 +104,10 @@ def floating(text: str) -> float | LongNumber:
 
 
 MAX_DEPTH = 100
-"""Levels of nesting: three times what the deepest Kubernetes object has."""
+"""Maximum levels of nesting: three times those of the deepest Kubernetes object."""
 
 MAX_ALIASED = 100_000
-"""Values that the aliases of one document may add to it."""
+"""Maximum number of values that the aliases of one document may add to it."""
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _TAG = "tag:yaml.org,2002:"
@@ -146,7 +146,7 @@ class YamlReader:
         self._aliased = 0
 
     def documents(self) -> Iterator[object]:
-        """The documents in order; YamlProblem where the text stops making sense."""
+        """The documents in order; YamlProblem where the text is not valid."""
         try:
             self._next = _LOADER(self._text).get_event
             self._next()
@@ -165,7 +165,9 @@ class YamlReader:
             raise YamlProblem(0, f"not YAML: {' '.join(str(error).split())}") from None
 
     def _unprintable(self, error: yaml.reader.ReaderError) -> YamlProblem:
-        """A character that YAML does not allow, and its line. The parser's own count is in characters or in bytes."""
+        """The character that YAML does not allow, and its line. The parser's own position is in characters or
+        in bytes.
+        """
         found = yaml.reader.Reader.NON_PRINTABLE.search(self._text)
         if found is None:
             return YamlProblem(0, f"not YAML: {error.reason}")
@@ -230,7 +232,7 @@ class YamlReader:
 
 
 def _mergeable(value: object, event: Any) -> list[object]:
-    """The mappings that a merge key brings in; of two that have a key, the first counts."""
+    """The mappings of a merge key; if two have the same key, the first wins."""
     mappings = value if isinstance(value, list) else [value]
     if not all(isinstance(mapping, dict) for mapping in mappings):
         raise YamlProblem(_line(event), "the merge key << has no mapping, expected one or a list of them")
@@ -281,19 +283,19 @@ _COLON = re.compile(rb"\s*:\s*")
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 
 _Span = tuple[int, int, int]
-"""Where an entry, its value, and its value's end are, in bytes."""
+"""The positions, in bytes, of an entry, its value, and the end of its value."""
 
 
 @dataclass(slots=True)
 class Mark:
-    """A value's line, and those of the entries in it."""
+    """The line of a value, and the lines of its entries."""
 
     line: int
     entries: dict[str | int, Mark] = field(default_factory=dict)
 
 
 class YamlLines:
-    """Lines in a YAML text, as far as it is known to be well formed."""
+    """Lines in a YAML text, as far as it is valid."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -357,10 +359,10 @@ class YamlLines:
 
 
 class JsonLines:
-    """Lines in a JSON text that is known to be well formed.
+    """Lines in a JSON text that is known to be valid.
 
-    Each level is cut into its entries by the decoder, so even a place far down a list of thousands costs a
-    scan or two of the text and not a walk through its characters.
+    The decoder splits each level into its entries, so even a place far down a list of thousands costs a scan or two of
+    the text and not a walk through its characters.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -401,7 +403,7 @@ class JsonLines:
         return spans
 
     def _members(self, members: Mapping[str, msgspec.Raw], at: int) -> Mapping[str | int, _Span]:
-        """A key that stands twice leaves fewer members than there are: those after it are not found."""
+        """After a repeated key there are fewer members than in the text: those after it are not found."""
         spans: dict[str | int, _Span] = {}
         for key, value in members.items():
             entry = self._after(_BETWEEN, at)

@@ -27,7 +27,7 @@ _SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map
 _QUOTED = str.maketrans({char: f"\\{mark}" for char, mark in zip('\a\b\f\n\r\t\v\\"', 'abfnrtv\\"', strict=True)})
 _LOWER = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")
 _UPPER = str.maketrans("abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ")
-_MOST_PRECISION = 100
+_MAX_PRECISION = 100
 
 
 @function("charAt", "string int", "string", member=True)
@@ -188,8 +188,8 @@ def _precision(rest: str) -> tuple[int, str]:
         if not (char.isascii() and char.isdigit()):
             break
         digits += char
-    if not digits or int(digits) > _MOST_PRECISION:
-        raise EvaluationError(f"a precision in a format is not from 0 to {_MOST_PRECISION}")
+    if not digits or int(digits) > _MAX_PRECISION:
+        raise EvaluationError(f"a precision in a format is not from 0 to {_MAX_PRECISION}")
     return int(digits), rest[1 + len(digits) :]
 
 
@@ -234,10 +234,10 @@ def _in_text(text: str, place: int) -> None:
         raise EvaluationError(f"index {place} is out of range")
 
 
-_MOST_RANGE = 10_000
-_MOST_DEPTH = 16
-_MOST_INCLUDED = 64
-"""Values of a device's attribute that `includes` looks at; Kubernetes publishes fewer."""
+_MAX_RANGE = 10_000
+_MAX_DEPTH = 16
+_MAX_INCLUDED = 64
+"""Maximum values of a device's attribute that `includes` examines; Kubernetes publishes fewer."""
 
 
 @function("isSorted", "list", "bool", member=True)
@@ -336,8 +336,8 @@ def _flatten(budget: Budget, values: list[Any]) -> list[Any]:
 
 @function("flatten", "list int", "list", member=True, spends=True)
 def _flatten_to(budget: Budget, values: list[Any], depth: int) -> list[Any]:
-    if not 0 <= depth <= _MOST_DEPTH:
-        raise EvaluationError(f"flatten by {depth}, expected 0 to {_MOST_DEPTH}")
+    if not 0 <= depth <= _MAX_DEPTH:
+        raise EvaluationError(f"flatten by {depth}, expected 0 to {_MAX_DEPTH}")
     found: list[Any] = []
     for value in values:
         budget.spend()
@@ -350,8 +350,8 @@ def _flatten_to(budget: Budget, values: list[Any], depth: int) -> list[Any]:
 
 @function("lists.range", "int", "list", spends=True)
 def _range(budget: Budget, count: int) -> list[int]:
-    if not 0 <= count <= _MOST_RANGE:
-        raise EvaluationError(f"lists.range({count}), expected 0 to {_MOST_RANGE}")
+    if not 0 <= count <= _MAX_RANGE:
+        raise EvaluationError(f"lists.range({count}), expected 0 to {_MAX_RANGE}")
     budget.spend_size(count)
     return list(range(count))
 
@@ -375,9 +375,9 @@ def _intersects(budget: Budget, values: list[Any], others: list[Any]) -> bool:
 
 @function("includes", "dyn dyn", "bool", member=True)
 def _includes(found: Any, wanted: Any) -> bool:
-    """Whether a value is, or a list has, another: what a device publishes may be either."""
+    """Whether a value equals another, or a list has it: a device may publish either."""
     if not isinstance(found, list):
         return equal(found, wanted)
-    if len(found) > _MOST_INCLUDED:
-        raise EvaluationError(f"includes of a list of {len(found)} values, expected at most {_MOST_INCLUDED}")
+    if len(found) > _MAX_INCLUDED:
+        raise EvaluationError(f"includes of a list of {len(found)} values, expected at most {_MAX_INCLUDED}")
     return any(equal(value, wanted) for value in found)

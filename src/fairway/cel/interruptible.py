@@ -16,7 +16,7 @@ from fairway.cel.tree import Call, Loop, MakeList, MakeMap, Name, Node, Select, 
 from fairway.cel.values import Budget, EvaluationError, Failed, OptionalValue, keys, true_or_false, type_of
 
 Evaluating = Generator[None, None, Any]
-"""Yields where it may be stopped; returns the value."""
+"""Yields where it may be interrupted; returns the value."""
 Steps = Callable[[Scope], Evaluating]
 
 _DECIDING = {"_||_": True, "_&&_": False}

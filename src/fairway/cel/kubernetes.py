@@ -20,13 +20,13 @@ _SEMVER = re.compile(rf"{_CORE}\.{_CORE}\.{_CORE}(?:-({_MARKS}))?(?:\+({_MARKS})
 
 
 class CelQuantity(NamedTuple):
-    """Equal amounts are equal, however they are written."""
+    """Quantities are equal if their amounts are, however they are written."""
 
     nanos: int
 
 
 class CelVersion(NamedTuple):
-    """A strict semantic version, in order of precedence; build metadata does not count."""
+    """A strict semantic version, ordered by precedence; build metadata is ignored."""
 
     parts: tuple[int, int, int]
     release: bool
@@ -48,7 +48,7 @@ def quantity_of(text: str) -> CelQuantity | None:
 
 
 def version_of(text: str, normalize: bool = False) -> CelVersion | None:
-    """`normalize` drops a leading `v` and zeros, and adds parts that are missing."""
+    """`normalize` drops a leading `v` and leading zeros, and adds missing parts."""
     if len(text) > _MAX_TEXT:
         return None
     match = _SEMVER.fullmatch(_normal(text) if normalize else text)
@@ -169,8 +169,8 @@ for _kind in ("Quantity", "Semver"):
 
 
 _MAX_ADDRESS = 64
-_MOST_URL = 2048
-_MOST_QUERY = 100
+_MAX_URL = 2048
+_MAX_QUERY = 100
 
 
 class CelIP(NamedTuple):
@@ -178,7 +178,7 @@ class CelIP(NamedTuple):
 
 
 class CelCIDR(NamedTuple):
-    """An address with the length of its prefix; bits behind that may be set."""
+    """An address with a prefix length; bits after the prefix may be set."""
 
     address: IPv4Address | IPv6Address
     prefix: int
@@ -202,7 +202,7 @@ for _kind, _network_type, _name in _KINDS:
 
 
 def ip_of(text: str) -> CelIP | None:
-    """No zones, and no IPv4 address written as IPv6, as in Kubernetes."""
+    """No zones, and no IPv4-mapped IPv6 addresses, as in Kubernetes."""
     if len(text) > _MAX_ADDRESS or "%" in text:
         return None
     try:
@@ -224,7 +224,7 @@ def cidr_of(text: str) -> CelCIDR | None:
 
 def url_of(text: str) -> CelURL | None:
     """An absolute URL, or an absolute path."""
-    if len(text) > _MOST_URL or not text.isprintable() or " " in text:
+    if len(text) > _MAX_URL or not text.isprintable() or " " in text:
         return None
     try:
         parts = urlsplit(text)
@@ -398,6 +398,6 @@ def _path(value: CelURL) -> str:
 @function("getQuery", "URL", "dyn", member=True)
 def _query(value: CelURL) -> dict[str, Any]:
     try:
-        return {**parse_qs(value.query, keep_blank_values=True, max_num_fields=_MOST_QUERY)}
+        return {**parse_qs(value.query, keep_blank_values=True, max_num_fields=_MAX_QUERY)}
     except ValueError:
         raise EvaluationError("the query of the URL has too many fields") from None

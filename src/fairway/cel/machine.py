@@ -58,14 +58,14 @@ class Overload(NamedTuple):
     call: Implementation
     spends: bool
     declared: bool
-    """False for what the library declares itself."""
+    """False for functions that the library declares itself."""
 
 
 TABLE: dict[str, list[Overload]] = {}
 
 
 def register_kind(name: str, python: type) -> None:
-    """A type of a library that parameters may have."""
+    """Registers a type that parameters may have."""
     _ACCEPTS[name] = lambda value: isinstance(value, python)
 
 
@@ -78,7 +78,7 @@ def function(
     spends: bool = False,
     declared: bool = True,
 ) -> Callable[[F], F]:
-    """Put a function into the table; `parameters` are names of types with blanks between them."""
+    """Adds a function to the table; `parameters` are type names separated by spaces."""
 
     def put(call: F) -> F:
         made = Overload(tuple(parameters.split()), result, member, call, spends, declared)
@@ -89,7 +89,7 @@ def function(
 
 
 def caller(name: str, member: bool, count: int) -> Callable[[Budget, list[Any]], Any] | None:
-    """What a call by this name with so many arguments does; None if there is no such function."""
+    """The implementation for this name and number of arguments; None if there is no such function."""
     overloads = [o for o in TABLE.get(name, ()) if o.member is member and len(o.parameters) == count]
     if not overloads:
         return None
@@ -112,7 +112,7 @@ def caller(name: str, member: bool, count: int) -> Callable[[Budget, list[Any]],
 
 
 class Scope(NamedTuple):
-    """What an evaluation knows: variables by name, and what it may still spend."""
+    """The state of an evaluation: variables by name, and the budget."""
 
     variables: dict[str, Any]
     budget: Budget
@@ -125,7 +125,7 @@ CONSTANTS = {name: TypeValue(name) for name in (*_TYPE_NAMES, "google.protobuf.T
 
 
 def build(node: Node) -> Step:
-    """ValueError for a function that there is not."""
+    """Raises ValueError for an unknown function."""
     match node:
         case Literal(value):
             return lambda frame: value
@@ -179,7 +179,7 @@ def _select(node: Select) -> Step:
 
 
 def _optional_field(found: OptionalValue, field: Any) -> OptionalValue:
-    """A field of what is there, if both are; `a.?b` gives the same of a plain value."""
+    """A field of an optional value, if both are present; `a.?b` does the same for a plain value."""
     if not found.there:
         return NOTHING
     return optional_index(found.value, field)
@@ -254,7 +254,7 @@ def _map(node: MakeMap) -> Step:
 
 
 def _loop(node: Loop) -> Step:
-    """Errors of a step are values of the result so far: what follows may make them unimportant."""
+    """Errors of a step become values of the accumulator: later steps may make them irrelevant."""
     over, start, condition = build(node.over), build(node.start), build(node.condition)
     step, result = build(node.step), build(node.result)
     variable, result_name = node.variable, node.result_name
@@ -326,7 +326,7 @@ def _with(call: Callable[[Budget, list[Any]], Any], arguments: list[Step]) -> St
 
 
 def _either(steps: list[Step], decides: bool) -> Step:
-    """`||` (decided by true) and `&&` (decided by false), in which one side may fail if the other decides."""
+    """`||` (decided by true) and `&&` (decided by false): one side may fail if the other decides."""
     left, right = steps
 
     def go(frame: Scope) -> Any:
@@ -346,7 +346,7 @@ def _either(steps: list[Step], decides: bool) -> Step:
 
 
 def _or_else(target: Step, other: Step, value: bool) -> Step:
-    """`or` and `orValue` of an optional value: the other one is not looked at if it is there."""
+    """`or` and `orValue` of an optional value: the alternative is evaluated only if it is absent."""
 
     def go(frame: Scope) -> Any:
         frame.budget.spend()

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 LIBRARIES: Final = (standard, extensions, kubernetes)
 MAX_EXPRESSION: Final = 10 * 1024
-"""The longest expression that Kubernetes takes."""
+"""Maximum length, as in Kubernetes."""
 MAX_COST: Final = 100_000
-"""Of one evaluation: steps, and each ten characters or two elements that are handled."""
+"""Maximum cost of one evaluation: steps, and each ten characters or two elements that are handled."""
 _SHOWN = 200
 _GIVES = ("BOOL", "DYN")
 _ABSTRACT = {
@@ -39,14 +39,14 @@ _ABSTRACT = {
 
 
 class Evaluation(NamedTuple):
-    """What an expression gives. With an `error` there is no value."""
+    """The result of an expression. With an `error` there is no value."""
 
     value: Any = None
     error: str = ""
     failed: bool = False
-    """Whether the evaluation was given up, because it cost too much."""
+    """Whether the evaluation was aborted because it cost too much."""
     steps: int = 0
-    """What it cost."""
+    """Its cost."""
 
 
 class Environment:
@@ -69,8 +69,8 @@ class Environment:
         self._most = most
 
     def program(self, text: str, *, probes: bool = True) -> Program:
-        """InputError where the library is missing, or the expression is refused. Without `probes` it is not run on the
-        probe: whoever evaluates it in parts does that, too.
+        """InputError if the library is missing, or the expression is refused. Without `probes` it is not run on the
+        probe: callers that evaluate in parts do that themselves.
         """
         if len(text) > MAX_EXPRESSION:
             raise _refused(text, f"is {len(text)} characters long, expected at most {MAX_EXPRESSION}")
@@ -92,11 +92,11 @@ class Environment:
 
     @property
     def probe(self) -> Mapping[str, Any]:
-        """Input with nothing in it."""
+        """An empty input."""
         return self._probe or {}
 
     def too_dear(self, text: str) -> InputError:
-        """What is said of an expression that costs too much even on the probe."""
+        """The error for an expression that costs too much even on the probe."""
         return _refused(text, f"costs too much: more than {self._most} steps for any input")
 
     @cached_property
@@ -130,7 +130,7 @@ class Program:
         self._most = most
         self._tree = tree
         self.reads = reads
-        """The parts of the input that it can read: equal ones give equal answers."""
+        """The parts of the input that it can read: inputs that agree in them give the same result."""
 
     def run(self, variables: Mapping[str, Any], most: int | None = None) -> Evaluation:
         units = most or self._most
@@ -148,12 +148,12 @@ class Program:
             return Evaluation(error=f"{type(error).__name__}: {_line(str(error))}")
 
     def in_parts(self, variables: Mapping[str, Any]) -> Partial:
-        """An evaluation that is carried out in parts."""
+        """An evaluation in parts."""
         return Partial(self._tree, variables, self._most)
 
 
 class Partial:
-    """An evaluation that stops when it has cost so much, and goes on when it is asked to."""
+    """An evaluation that pauses after a given cost and can be continued."""
 
     def __init__(self, tree: Node, variables: Mapping[str, Any], most: int) -> None:
         self._budget = Budget(most)
@@ -162,11 +162,11 @@ class Partial:
 
     @property
     def steps(self) -> int:
-        """What it has cost so far."""
+        """Its cost so far."""
         return self._most - max(0, self._budget.left)
 
     def advance(self, units: int) -> Evaluation | None:
-        """Go on for about so many steps; None if it is not finished then."""
+        """Continue for about this many steps; None if it is not finished then."""
         until = self._budget.left - units
         try:
             while True:
@@ -189,11 +189,11 @@ class Partial:
 _COMPARED = ("_<_", "_<=_", "_>_", "_>=_")
 _REPLACED = "stdlib:\n  exclude_functions:\n" + "".join(f'    - name: "{name}"\n' for name in ("string", *_COMPARED))
 _OWN = frozenset(("includes", "scores", "parseJSON"))
-"""Functions that only some expressions have."""
+"""Functions that only some environments have."""
 
 
 class _Types:
-    """The library's types by the names that the table uses."""
+    """The library's types by the names in the table."""
 
     def __init__(self, library: Any) -> None:
         self._library = library
@@ -236,7 +236,7 @@ class _Types:
 
 
 def shown(text: str) -> str:
-    """An expression as messages quote it."""
+    """An expression as messages quote it, shortened."""
     return repr(text if len(text) <= _SHOWN else text[:_SHOWN] + "...")
 
 

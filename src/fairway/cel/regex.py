@@ -31,13 +31,13 @@ MAX_MEMORY: Final = 1 << 20
 _CACHED_PATTERNS: Final = 256
 _PATTERN_CHARACTERS_PER_UNIT: Final = 40
 _INSTRUCTIONS_PER_UNIT: Final = 50
-"""Of a search, for each ten characters of the text: at worst 4 ns for one instruction and one character."""
+"""For each ten characters of the text: at worst 4 ns for one instruction and one character."""
 _COMPILED_PER_UNIT: Final = 2
-"""Instructions that one unit compiles, at 0.2 to 0.9 us each."""
+"""Instructions that are compiled per unit, at 0.2 to 0.9 us each."""
 _TOO_LARGE: Final = 20_000
-"""Units for a pattern that RE2 refuses: it may find out only after it has compiled all that fits into its memory."""
+"""Units for a pattern that is too large: RE2 may notice only after it has compiled all that fits into its memory."""
 _PATTERNS: Final = 8
-"""Of one evaluation, without a charge for the compilation itself: as many as people write."""
+"""Patterns of one evaluation without a charge for compiling them: as many as people write."""
 _COMPILATION: Final = 100
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 
@@ -71,7 +71,7 @@ def find_all(pattern: str, text: str, budget: Budget, limit: int) -> list[str]:
 
 
 def _search(pattern: str, text: str, budget: Budget) -> tuple[int, Iterator[Any]]:
-    """What ten characters of the text cost, and the matches."""
+    """The cost of ten characters of the text, and the matches."""
     by_length = len(pattern) // _PATTERN_CHARACTERS_PER_UNIT
     budget.spend((1 + len(text) // 10) * (1 + by_length))
     compiled = _bought(pattern, budget)

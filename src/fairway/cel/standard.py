@@ -34,7 +34,7 @@ from fairway.cel.values import (
     weight,
 )
 
-_MOST_DIGITS = 32
+_MAX_DIGITS = 32
 
 
 def _builtin(name: str, parameters: str, *, member: bool = False, spends: bool = False) -> Callable[[F], F]:
@@ -246,7 +246,7 @@ def _uint(value: Any) -> Uint:
 def _double(value: Any) -> float:
     if is_number(value):
         return float(value)
-    if isinstance(value, str) and len(value) <= _MOST_DIGITS and "_" not in value and value == value.strip():
+    if isinstance(value, str) and len(value) <= _MAX_DIGITS and "_" not in value and value == value.strip():
         try:
             return float(value)
         except ValueError:
@@ -256,7 +256,7 @@ def _double(value: Any) -> float:
 
 def _digits(text: str) -> int:
     body = text.removeprefix("-").removeprefix("+") if text[:2] not in ("-+", "+-") else ""
-    if not (body.isascii() and body.isdigit() and len(body) <= _MOST_DIGITS):
+    if not (body.isascii() and body.isdigit() and len(body) <= _MAX_DIGITS):
         raise EvaluationError("the text is not a whole number")
     return int(text)
 

@@ -30,7 +30,7 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """A field of a map; with `test` the question whether it is there."""
+    """A field of a map; with `test`, whether it is present."""
 
     operand: Node
     field: str
@@ -39,7 +39,7 @@ class Select:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """`target` is what a member function is called on."""
+    """`target` is the receiver of a member function."""
 
     target: Node | None
     function: str
@@ -54,14 +54,14 @@ class MakeList:
 
 @dataclass(frozen=True, slots=True)
 class MakeMap:
-    """Key, value and whether the value is an optional one."""
+    """Key, value and whether the value is optional."""
 
     entries: tuple[tuple[Node, Node, bool], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """What macros such as `all` and `map` become."""
+    """What macros such as `all` and `map` expand to."""
 
     variable: str
     over: Node
@@ -89,7 +89,7 @@ def read(serialized: bytes) -> Node:
 
 
 class _NodeReader:
-    """`names` are the variables that nodes stand for, by the number of the node: `device.driver` is one."""
+    """`names` are the variables that nodes refer to, by the number of the node: `device.driver` is one."""
 
     def __init__(self, names: dict[int, str]) -> None:
         self._names = names
@@ -174,7 +174,7 @@ def _text(fields: _Fields, number: int) -> str:
 
 
 def _message(data: bytes) -> _Fields:
-    """The fields of one message by number: numbers, or bytes of what is inside."""
+    """The fields of one message by number: numbers, or the bytes of nested messages."""
     fields: _Fields = {}
     place = 0
     while place < len(data):
@@ -235,7 +235,7 @@ def _reads(node: Node, variables: Collection[str]) -> Iterator[Path]:
 
 
 def _path(node: Node, variables: Collection[str]) -> Path | None:
-    """The path that a chain of fields and indexes is; None if it is no such chain."""
+    """The path of a chain of fields and indexes; None if it is not one."""
     key: str | ValueOf
     match node:
         case Name(name):

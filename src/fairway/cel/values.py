@@ -21,7 +21,7 @@ class EvaluationError(Exception):
 
 
 class BudgetError(Exception):
-    """The evaluation was given up. Nothing in the expression can go on from here."""
+    """The evaluation was aborted. No operator of the language absorbs it."""
 
 
 class Budget:
@@ -46,7 +46,7 @@ class Budget:
         self.spend(1 + size // 10)
 
 
-_MOST_ELEMENTS = 50_000
+_MAX_ELEMENTS = 50_000
 INT_MIN, INT_MAX, UINT_MAX = -(2**63), 2**63 - 1, 2**64 - 1
 
 
@@ -55,7 +55,7 @@ class Uint(int):
 
 
 class OptionalValue(NamedTuple):
-    """A value that may not be there."""
+    """A value that may be absent."""
 
     there: bool
     value: Any = None
@@ -65,19 +65,19 @@ NOTHING = OptionalValue(there=False)
 
 
 class TypeValue(NamedTuple):
-    """What `type()` gives."""
+    """The result of `type()`."""
 
     name: str
 
 
 class Failed(NamedTuple):
-    """An error kept as a value while a macro goes on: `exists` may still find what it looks for."""
+    """An error kept as a value while a macro continues: `exists` may still find a match."""
 
     error: EvaluationError
 
 
 class DefaultMap(dict[str, Any]):
-    """A map that has an empty map for every key that is not there, when it is looked up."""
+    """A map whose missing keys are empty maps when they are looked up."""
 
 
 class BoolKey(NamedTuple):
@@ -102,7 +102,7 @@ _TYPES: list[tuple[type, str]] = [
 
 
 def register_type(python: type, name: str) -> None:
-    """A type of a library, so that `type()` knows it."""
+    """Registers a type for `type()`."""
     _TYPES.append((python, name))
 
 
@@ -128,10 +128,10 @@ def equal(left: Any, right: Any) -> bool:
 
 
 def weight(value: Any) -> int:
-    """How much there is to a value, counted through: characters, and elements as five of them.
+    """The size of a value: its characters, and five for each element.
 
-    BudgetError if it has so many elements that even counting them is too much: a value may contain itself twice, and
-    that one again, with a few steps.
+    BudgetError if it has too many elements to count: a value may contain itself twice, and that again, after a few
+    steps.
     """
     if not isinstance(value, list | dict):
         return len(value) if isinstance(value, str | bytes) else 1
@@ -139,7 +139,7 @@ def weight(value: Any) -> int:
     while stack:
         found = stack.pop()
         seen += len(found)
-        if seen > _MOST_ELEMENTS:
+        if seen > _MAX_ELEMENTS:
             raise BudgetError("the evaluation costs too much")
         total += 5 * len(found)
         for item in found if isinstance(found, list) else found.values():

@@ -42,17 +42,17 @@ from fairway.fleet.state import FleetState
 from fairway.fleet.taints import standing
 from fairway.resources import format_amount
 
-MOST_STEPS = 6
+MAX_STEPS = 6
 
 
 class Advice(NamedTuple):
-    """`steps` in the order in which filters stop the cluster; empty where it is chosen, or where no step is known."""
+    """`steps` in the order in which filters exclude the cluster; empty if it is chosen, or if no step is known."""
 
     cluster: str
     is_chosen: bool
     steps: tuple[str, ...]
     obstacle: str = ""
-    """What still stops it after the steps."""
+    """What still excludes it after the steps."""
 
 
 def outcome_of(objects: Iterable[object], key: Key, now: Micros) -> Outcome | None:
@@ -63,7 +63,7 @@ def outcome_of(objects: Iterable[object], key: Key, now: Micros) -> Outcome | No
 def advise(objects: Sequence[object], key: Key, cluster: str, now: Micros) -> Advice:
     trial: list[object] = list(objects)
     steps: list[str] = []
-    for _ in range(MOST_STEPS):
+    for _ in range(MAX_STEPS):
         outcome = outcome_of(trial, key, now)
         if outcome is None or outcome.ranking is None:
             return Advice(
@@ -85,7 +85,7 @@ def advise(objects: Sequence[object], key: Key, cluster: str, now: Micros) -> Ad
 
 
 def _bind(trial: list[object], outcome: Outcome, item: Filtered, now: Micros) -> str | None:
-    """Into a set that the placement chooses from; else a set that the cluster is in is bound."""
+    """Adds the cluster to a set that the placement chooses from; otherwise binds a set that the cluster is in."""
     assert outcome.ranking is not None
     sets = outcome.ranking.pool.sets.names
     exclusive = {one.metadata.name for one in trial if isinstance(one, ManagedClusterSet) and _is_exclusive(one)}
@@ -108,7 +108,7 @@ def _is_exclusive(one: ManagedClusterSet) -> bool:
 
 
 def _label(trial: list[object], outcome: Outcome, item: Filtered, now: Micros) -> str | None:
-    """The labels of the first term that asks for nothing but labels."""
+    """The labels of the first term that requires only labels."""
     for predicate in outcome.rules.placement.spec.predicates:
         selector = predicate.required_cluster_selector
         if selector.claim_selector.match_expressions or selector.cel_selector.cel_expressions:
@@ -149,7 +149,7 @@ def _available(trial: list[object], outcome: Outcome, item: Filtered, now: Micro
 
 
 def _free(trial: list[object], outcome: Outcome, item: Filtered, now: Micros) -> str | None:
-    """So much more free capacity as is missing beside what others have reserved."""
+    """The additional free capacity that is missing besides what others have reserved."""
     assert outcome.ranking is not None
     found, slot = outcome.ranking.capacity, outcome.view.names.index(item.cluster)
     assert found is not None
@@ -167,7 +167,7 @@ def _free(trial: list[object], outcome: Outcome, item: Filtered, now: Micros) ->
 
 
 def _count(trial: list[object], outcome: Outcome, item: Filtered, now: Micros) -> str | None:
-    """As many clusters as it takes to reach it."""
+    """The number of clusters that would include it."""
     assert outcome.ranking is not None
     below = [one.cluster for one in outcome.filtered if one.score is not None]
     number = len(outcome.clusters) + below.index(item.cluster) + 1

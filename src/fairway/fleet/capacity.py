@@ -17,7 +17,7 @@ from fairway.resources import Resource, format_amount
 
 @dataclass(frozen=True, slots=True)
 class ClusterCapacity:
-    """What a placement with requirements found in every cluster at the time it was decided."""
+    """The free capacity of every cluster when a placement with requirements was decided."""
 
     enough: BoolColumn
     reports: BoolColumn
@@ -40,11 +40,11 @@ class ClusterCapacity:
 
 
 def find(rules: Rules, table: ClusterTable, ledger: Ledger) -> ClusterCapacity:
-    """Capacity for the requirements beside what others have reserved; what the placement uses already is not needed
+    """Capacity for the requirements besides what others have reserved; what the placement already uses is not needed
     again.
 
     A cluster in which the placement has reserved all it requires is kept, even if the capacity is gone: a placement
-    whose capacity was taken is told (see `overdrawn`), not moved.
+    whose capacity was taken gets a condition (see `overdrawn`), and is not moved.
     """
     placement = rules.name
     own = {slot: ledger.consumed(slot, placement, rules.requirements) for slot in ledger.used_by(placement)}
@@ -69,7 +69,7 @@ def find(rules: Rules, table: ClusterTable, ledger: Ledger) -> ClusterCapacity:
 
 
 def overdrawn(rules: Rules, table: ClusterTable, ledger: Ledger, chosen: Sequence[int]) -> list[str]:
-    """Where the capacity that the placement has reserved is no longer there, in words."""
+    """Where the reserved capacity of the placement no longer exists, in words."""
     problems = []
     for slot in chosen:
         entry, facts = ledger.entry(slot, rules.name), table.facts[slot]
@@ -87,7 +87,7 @@ def overdrawn(rules: Rules, table: ClusterTable, ledger: Ledger, chosen: Sequenc
 
 
 def fitting(rules: Rules, table: ClusterTable, ledger: Ledger, chosen: Sequence[int], size: Resource) -> list[int]:
-    """How many replicas fit in each cluster, those that run there included; none where free is unknown."""
+    """How many replicas fit in each cluster, including those that run there; none if free capacity is unknown."""
     counts = []
     for slot in chosen:
         facts = table.facts[slot]

@@ -26,14 +26,14 @@ _SHOWN = 200
 
 
 class ClusterDocument(dict[str, Any]):
-    """A cluster as expressions see it, with what `scores` looks up."""
+    """A cluster as expressions see it, with the lookup for `scores`."""
 
     scores: ScoreOf
 
 
 @function("scores", "map string", "list", member=True, spends=True)
 def _scores(budget: Budget, cluster: dict[str, Any], name: str) -> list[dict[str, Any]]:
-    """Whether they have expired does not matter here, as in Open Cluster Management."""
+    """Expired scores count too, as in Open Cluster Management."""
     if not isinstance(cluster, ClusterDocument):
         raise EvaluationError("scores is for a managed cluster")
     found = cluster.scores(cluster["metadata"].get("name", ""), name)
@@ -52,21 +52,21 @@ def _parse_json(text: str) -> Any:
 
 
 _EMPTY: dict[str, Any] = {"metadata": {}, "spec": {}, "status": {}}
-MOST_STEPS = 10_000
-"""For one cluster, of which there may be a thousand, and all placements of a hub wait for one that is decided."""
+MAX_STEPS = 10_000
+"""For one cluster. There may be a thousand clusters, and all placements of a hub wait for the one being decided."""
 _ENVIRONMENT = Environment(
-    {VARIABLE: "map<dyn>"}, extra=["scores", "parseJSON"], probe={VARIABLE: _EMPTY}, most=MOST_STEPS
+    {VARIABLE: "map<dyn>"}, extra=["scores", "parseJSON"], probe={VARIABLE: _EMPTY}, most=MAX_STEPS
 )
 
 
 @lru_cache(maxsize=4096)
 def compiled(expression: str) -> Program:
-    """InputError where the library is missing, or the expression does not compile to true or false."""
+    """InputError if the library is missing, or the expression does not compile to true or false."""
     return _ENVIRONMENT.program(expression)
 
 
 def document(cluster: ManagedCluster, scores: ScoreOf) -> ClusterDocument:
-    """What `managedCluster` stands for."""
+    """The value of `managedCluster`."""
     made: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(cluster))
     head = {"apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster"}
     found = ClusterDocument({**head, **_EMPTY, **made})
@@ -79,7 +79,7 @@ def evaluate(expression: str, cluster: ClusterDocument) -> Evaluation:
 
 
 def unmet(expression: str, cluster: ClusterDocument) -> str:
-    """Why the cluster does not satisfy the expression; "" where it does."""
+    """Why the cluster does not satisfy the expression; "" if it does."""
     return why_unmet(expression, evaluate(expression, cluster))
 
 

@@ -20,7 +20,7 @@ from fairway.resources import Resource
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The clusters as they were when the plan was made, by slot and by name."""
+    """The clusters at the time of the plan, by slot and by name."""
 
     names: tuple[str, ...]
     facts: tuple[ClusterFacts | None, ...]
@@ -30,20 +30,20 @@ class View:
     exists: BoolColumn
     available: BoolColumn
     events: int
-    """How many events the fleet had seen."""
+    """The number of events before the plan."""
     amounts_at: int
-    """Where the log of amounts ended."""
+    """The end of the log of amounts."""
     answers: AnswerOf
 
 
 @dataclass(eq=False)
 class DecidedPlacement:
-    """One placement's decision as columns. `basis` is what its ranking follows from, None where the decisions were kept
-    unseen (misconfigured, disabled).
+    """One placement's decision as columns. `basis` is what its ranking is computed from, None if the decisions were
+    kept without ranking (misconfigured, disabled). `chosen` are slots in rank order, `before` the slots chosen until
+    now, `existing` their objects. `reserved` is what the ledger has for it in each chosen cluster.
 
-    `chosen` are slots in rank order, `before` the slots chosen until now, `existing` the objects that say so.
-    `reserved` is what the ledger has for it in each chosen cluster. `footing` is what the decision stands on, where
-    that is known; `stands` says that it is the one that was there before, with the same points. Not to be changed.
+    `footing` is what the decision stands on, if known; `stands` says that it is the previous decision, with the same
+    points. Do not modify.
     """
 
     rules: Rules
@@ -86,8 +86,8 @@ class DecidedPlacement:
         return tuple(self.existing[name] for name in sorted(self.existing, key=_by_number))
 
     def score_columns(self, slots: IntColumn) -> dict[str, list[int]]:
-        """What each prioritizer gave these clusters, before weights, in the order the placement names them; penalties
-        last.
+        """What each prioritizer gave these clusters, before weights, in the order in which the placement names them;
+        penalties last.
         """
         assert self.ranking is not None
         ranking = self.ranking
@@ -104,7 +104,7 @@ class DecidedPlacement:
         return made
 
     def scores(self, slots: IntColumn) -> list[dict[str, int]]:
-        """The same by cluster; a penalty only where there is one."""
+        """The same by cluster; a penalty only if there is one."""
         columns = self.score_columns(slots)
         penalties = columns.pop(PREFER_NO_SELECT, [])
         rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
@@ -124,6 +124,6 @@ class DecidedPlacement:
 
 
 def _by_number(name: str) -> tuple[int, str]:
-    """PlacementDecisions in the order of their numbers, not of their digits."""
+    """PlacementDecisions ordered by their numbers, not by their digits."""
     number = name.rpartition("-")[2]
     return (int(number) if number.isascii() and number.isdigit() else 0, name)

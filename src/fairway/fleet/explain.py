@@ -39,7 +39,7 @@ from fairway.fleet.sets import unmet
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A chosen cluster. `score` is None where it was kept from before and never scored."""
+    """A chosen cluster. `score` is None if it was kept and never scored."""
 
     cluster: str
     score: int | None
@@ -50,7 +50,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Filtered:
-    """A cluster that was not chosen: which filter, why, and its points if it got as far as that."""
+    """A cluster that was not chosen: the filter, the reason, and its points if it was scored."""
 
     cluster: str
     filter: str
@@ -61,7 +61,7 @@ class Filtered:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A cluster that joined or left the decision, the reason on record, and its points if it has any."""
+    """A cluster that joined or left the decision, the recorded reason, and its points if it has any."""
 
     cluster: str
     joined: bool
@@ -90,7 +90,7 @@ def cluster_decisions(outcome: DecidedPlacement) -> dict[str, ClusterDecision]:
 
 
 def _reasons(outcome: DecidedPlacement, ranking: Ranking) -> list[str]:
-    """Rank and points by prioritizer. One text with gaps for all clusters, and one more for those with a penalty."""
+    """Rank and points by prioritizer. One template for all clusters, and one more for those with a penalty."""
     columns = outcome.score_columns(outcome.chosen)
     penalties = columns.pop(PREFER_NO_SELECT, None)
     said = [p.name if weight == 1 else f"{weight} x {p.name}" for p, weight in outcome.rules.weights]
@@ -106,14 +106,14 @@ def _reasons(outcome: DecidedPlacement, ranking: Ranking) -> list[str]:
 
 
 def kept(outcome: DecidedPlacement) -> tuple[Decision, ...]:
-    """Those kept unseen, as they were recorded, most points first."""
+    """Decisions that were kept without ranking, as recorded, most points first."""
     recorded = {item.cluster_name: item for decision in outcome.recorded for item in decision.status.decisions}
     found = [Decision(n, item.score, {}, item.reason, item.replicas) for n, item in recorded.items()]
     return tuple(sorted(found, key=lambda d: (-(d.score or 0), d.cluster)))
 
 
 def filtered(outcome: DecidedPlacement) -> tuple[Filtered, ...]:
-    """Those below the cut in rank order, then all others in order of name."""
+    """Clusters below the cut in rank order, then all others in order of name."""
     ranking, view = outcome.ranking, outcome.view
     if ranking is None:
         return ()
@@ -142,7 +142,7 @@ def _below(outcome: DecidedPlacement, ranking: Ranking, slot: int, scores: dict[
 
 
 def _passed_over(outcome: DecidedPlacement, ranking: Ranking) -> frozenset[int]:
-    """Those that a spread constraint, and not the number of clusters, kept out."""
+    """Clusters that a spread constraint, and not the number of clusters, excluded."""
     count, index = outcome.rules.placement.spec.number_of_clusters, ranking.pool.index
     if not outcome.rules.constraints or count == 0:
         return frozenset()
@@ -188,7 +188,7 @@ def _cut_reason(outcome: DecidedPlacement, ranking: Ranking, slot: int) -> str:
 
 
 def _stopped(outcome: DecidedPlacement, ranking: Ranking, slot: int) -> tuple[str, str]:
-    """The first filter that stopped a cluster, in the order of the pipeline."""
+    """The first filter that excluded a cluster, in the order of the pipeline."""
     facts, pool = outcome.view.facts[slot], ranking.pool
     assert facts is not None
     if facts.deleting:
@@ -230,7 +230,7 @@ def _predicate_reason(outcome: DecidedPlacement, facts: ClusterFacts, slot: int)
 
 
 def selector_unmet(selector: ClusterSelector, facts: ClusterFacts, view: View, slot: int) -> str:
-    """Why a cluster does not match; "" where it does."""
+    """Why a cluster does not match; "" if it does."""
     labels = selector.label_selector
     return (
         unmet("label", labels.match_labels, labels.match_expressions, facts.labels)
@@ -240,7 +240,9 @@ def selector_unmet(selector: ClusterSelector, facts: ClusterFacts, view: View, s
 
 
 def _expressions_unmet(selector: ClusterSelector, facts: ClusterFacts, view: View, slot: int) -> Iterator[str]:
-    """Deciding has evaluated them; where the clusters have changed since, they are evaluated again as they were."""
+    """They were evaluated for the decision; if clusters have changed since, they are evaluated again on the old
+    ones.
+    """
     for expression in selector.cel_selector.cel_expressions:
         reason = view.answers(expression, slot)
         if reason is None:
@@ -252,7 +254,7 @@ def _expressions_unmet(selector: ClusterSelector, facts: ClusterFacts, view: Vie
 
 
 def moves(outcome: DecidedPlacement, named: Mapping[str, ClusterDecision]) -> tuple[Move, ...]:
-    """Which clusters joined, which left, and why. Only clusters that moved are put into words."""
+    """Which clusters joined, which left, and why. Only clusters that moved are described."""
     ranking, view = outcome.ranking, outcome.view
     assert ranking is not None
     left = outcome.before_set - outcome.chosen_set
@@ -291,7 +293,7 @@ def groups(outcome: DecidedPlacement) -> tuple[slices.ClusterGroup, ...]:
 
 
 def warnings(outcome: DecidedPlacement) -> tuple[str, ...]:
-    """What the placement should know and is no problem: scores that are missing, replicas without capacity."""
+    """Remarks about a valid placement: missing scores, replicas without capacity."""
     made = list(outcome.rules.warnings)
     if outcome.rules.disabled:
         made.append("scheduling is disabled by annotation, the decisions are kept")
@@ -308,10 +310,10 @@ def warnings(outcome: DecidedPlacement) -> tuple[str, ...]:
 
 
 Reasons = Callable[[], tuple[Filtered, ...]]
-"""Why clusters were not chosen. Asked only by conditions that say so: most placements have what they requested."""
+"""Why clusters were not chosen. Computed only for conditions that need it: most placements have what they requested."""
 
 _FILTER_WORDS = {FILTER_TAINTS: "taints"}
-"""How a filter is called in a sentence, where its name does not say it."""
+"""The name of a filter in a sentence, where it differs."""
 
 
 def conditions_of(outcome: DecidedPlacement, filtered: Reasons) -> tuple[Condition, ...]:
@@ -373,7 +375,7 @@ def _unsatisfied(reason: str, message: str) -> Condition:
 
 
 def _stopped_by_filters(filtered: tuple[Filtered, ...]) -> str:
-    """How many clusters each filter stopped, with the first reason of each."""
+    """How many clusters each filter excluded, with the first reason of each."""
     relevant = [item for item in filtered if item.filter not in (FILTER_SETS, FILTER_DELETING, FILTER_CUT)]
     counts = Counter(item.filter for item in relevant)
     firsts = {item.filter: item for item in reversed(relevant)}

@@ -16,19 +16,19 @@ from fairway.fleet.scores import BoolColumn, ScoreOf
 from fairway.fleet.table import ClusterTable
 
 _UNKNOWN, _SATISFIED = -1, 0
-MOST_REASONS = 100
-"""Different ones of an expression: most often it just gives false, and an error may name what it met."""
+MAX_REASONS = 100
+"""Maximum distinct reasons of an expression: most often it just gives false, and an error may quote a value."""
 ONE_CLUSTER = 20
-"""Steps that the document of a cluster costs, whatever an expression does with it."""
+"""The cost of building the document of a cluster, in steps."""
 
 AnswerOf = Callable[[str, int], str | None]
-"""Why the cluster in a slot does not satisfy an expression, "" where it does; None where that is not known."""
+"""Why the cluster in a slot does not satisfy an expression, "" if it does; None if that is not known."""
 Question = tuple[str, int]
-"""An expression, and the slot of the cluster about which it is evaluated."""
+"""An expression, and the slot of the cluster on which it is evaluated."""
 
 
 class ExpressionAnswers:
-    """By expression a column: 0 where a cluster satisfies it, else the number of the reason why it does not."""
+    """A column for each expression: 0 where a cluster satisfies it, else the number of the reason why it does not."""
 
     def __init__(self, table: ClusterTable, clusters: Mapping[str, ManagedCluster], scores: ScoreOf) -> None:
         self._table = table
@@ -38,18 +38,18 @@ class ExpressionAnswers:
         self._reasons: dict[str, list[str]] = {}
 
     def cluster_changed(self, slot: int) -> None:
-        """Any change at all: an expression may look at anything."""
+        """Called for any change: an expression may read any field."""
         for column in self._columns.values():
             if slot < column.size:
                 column[slot] = _UNKNOWN
 
     def keep(self, expressions: Collection[str]) -> None:
-        """Forget all others."""
+        """Drops all other expressions."""
         self._columns = {text: column for text, column in self._columns.items() if text in expressions}
         self._reasons = {text: reasons for text, reasons in self._reasons.items() if text in expressions}
 
     def known(self, expression: str, slot: int) -> str | None:
-        """As `AnswerOf` has it."""
+        """The cached answer, as in `AnswerOf`."""
         column = self._columns.get(expression)
         answer = _UNKNOWN if column is None or slot >= column.size else int(column[slot])
         if answer == _UNKNOWN:
@@ -61,7 +61,7 @@ class ExpressionAnswers:
             yield expression, slot
 
     def satisfying(self, expression: str, among: BoolColumn) -> BoolColumn:
-        """Everything that is not known is worked out first."""
+        """Evaluates everything that is not known first."""
         self.work_out(self.unknown(expression, among))
         return self.satisfied(expression, among)
 
@@ -71,7 +71,9 @@ class ExpressionAnswers:
         return found
 
     def work_out(self, questions: Iterable[Question], most: int | None = None) -> int:
-        """Until about so many steps were spent; how many were. Fewer than `most`: there is nothing left."""
+        """Evaluates until about this many steps are spent; returns how many were. Fewer than `most` means that nothing
+        is left.
+        """
         from fairway.fleet import cel
 
         spent = 0
@@ -88,14 +90,14 @@ class ExpressionAnswers:
         if not reason:
             return _SATISFIED
         known = self._reasons.setdefault(expression, [])
-        if reason not in known and len(known) >= MOST_REASONS:
+        if reason not in known and len(known) >= MAX_REASONS:
             reason = "a CEL expression is not satisfied"
         if reason not in known:
             known.append(reason)
         return known.index(reason) + 1
 
     def _column(self, expression: str) -> npt.NDArray[np.int8]:
-        """As long as the table."""
+        """Extended to the length of the table."""
         column, size = self._columns.get(expression), self._table.size
         if column is None or column.size != size:
             longer = np.full(size, _UNKNOWN, np.int8)

@@ -17,12 +17,12 @@ from fairway.fleet.names import AVAILABLE_CONDITION, FREE, USAGE
 from fairway.resources import Resource, format_amount, parse_amount
 
 _SHOWN = 40
-"""Characters of what a cluster wrote, in a warning."""
+"""Maximum characters of a cluster's text in a warning."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
-    """`free` is None where the cluster does not report it; `usage` is by placement (`namespace/name`)."""
+    """`free` is None if the cluster does not report it; `usage` is by placement (`namespace/name`)."""
 
     name: str
     labels: Mapping[str, str]
@@ -71,7 +71,7 @@ def read(cluster: ManagedCluster) -> ClusterFacts:
 
 
 def read_resources(where: str, text: str, problems: list[str]) -> dict[str, Resource]:
-    """A JSON annotation of quantities by name and resource; what is wrong with it is added to `problems`."""
+    """A JSON annotation of quantities by name and resource; its problems are added to `problems`."""
     whole = _json_object(where, text, problems) or {}
     return {name: Resource(_amounts(f"{where}: {name}", amounts, problems)) for name, amounts in whole.items()}
 
@@ -94,14 +94,14 @@ def _amounts(where: str, quantities: object, warnings: list[str]) -> dict[str, i
 
 
 def _scalar(value: object) -> str | int | float:
-    """Before it is looked up among amounts that were read before, where a list or an object cannot be."""
+    """Checked before the cache lookup, in which a list or an object cannot be a key."""
     if isinstance(value, str | int | float):
         return value
     raise QuantityError(str(value)[:_SHOWN], "expected a number or a text such as 2, 500m or 2Gi")
 
 
 def _no_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Which of two values is meant cannot be known: most readers take the last one, some the first."""
+    """It is ambiguous which of two values is meant: most readers take the last one, some the first."""
     found: dict[str, object] = {}
     for name, value in pairs:
         if name in found:

@@ -21,7 +21,7 @@ from fairway.fleet.scores import IntColumn
 from fairway.resources import Resource
 
 MAX_RESERVED = 2**53
-"""No entry reserves more of anything, so that all entries of a cluster together fit an int64."""
+"""Maximum of an entry in each dimension, so that all entries of a cluster together fit an int64."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +64,14 @@ class Ledger:
         self._size = size
 
     def reserve(self, slot: int, placement: str, amounts: Resource) -> None:
-        """Reserve exactly `amounts`, whatever was reserved before."""
+        """Reserves exactly `amounts`, replacing the previous entry."""
         self._count(slot, placement, -1)
         self._reserved.setdefault(slot, {})[placement] = amounts
         self._reserved_by.setdefault(placement, set()).add(slot)
         self._count(slot, placement, 1)
 
     def release(self, slot: int, placement: str) -> None:
-        """The decision ended: what remains is free for others again."""
+        """The decision ended: the remaining part is free for others again."""
         self._count(slot, placement, -1)
         reserved = self._reserved.get(slot, {})
         reserved.pop(placement, None)
@@ -83,7 +83,7 @@ class Ledger:
             self._reserved_by.pop(placement, None)
 
     def report(self, slot: int, usage: Mapping[str, Resource]) -> None:
-        """What the cluster says the workloads of each placement use; nothing, once it is gone."""
+        """The reported usage of each placement's workloads in the cluster; empty once it is gone."""
         for placement in self._reserved.get(slot, {}):
             self._count(slot, placement, -1)
         for placement in self._usage.pop(slot, {}):
@@ -104,16 +104,16 @@ class Ledger:
         return LedgerEntry(placement, slot, reserved, self.consumed(slot, placement, reserved))
 
     def entries(self, slot: int) -> Iterator[LedgerEntry]:
-        """All that is reserved in a cluster, in order of placement."""
+        """The entries of a cluster, in order of placement."""
         for placement, reserved in sorted(self._reserved.get(slot, {}).items()):
             yield LedgerEntry(placement, slot, reserved, self.consumed(slot, placement, reserved))
 
     def slots(self) -> list[int]:
-        """The clusters in which anything is reserved."""
+        """The clusters with entries."""
         return sorted(self._reserved)
 
     def reserved_by(self, placement: str) -> list[LedgerEntry]:
-        """All that a placement has reserved, in order of slot."""
+        """The entries of a placement, in order of slot."""
         found = (self.entry(slot, placement) for slot in sorted(self._reserved_by.get(placement, ())))
         return [entry for entry in found if entry is not None]
 
@@ -125,17 +125,17 @@ class Ledger:
         return self._usage.get(slot, {}).get(placement, Resource.EMPTY)
 
     def consumed(self, slot: int, placement: str, amounts: Resource) -> Resource:
-        """How much of `amounts` the placement's workloads use already."""
+        """How much of `amounts` the placement's workloads already use."""
         usage = self.usage(slot, placement)
         return Resource({name: min(amount, usage.get(name)) for name, amount in amounts.amounts.items()})
 
     def outstanding(self, resource: str) -> IntColumn:
-        """What remains of all entries, by cluster. Not to be written to."""
+        """The remaining part of all entries, by cluster. Do not modify."""
         column = self._outstanding.get(resource)
         return np.zeros(self._size, np.int64) if column is None else column
 
     def shortfall(self, slot: int, free: Mapping[str, int]) -> Resource:
-        """By how much the entries of a cluster exceed what is free there."""
+        """By how much the entries of a cluster exceed its free capacity."""
         short = {}
         for name, column in self._outstanding.items():
             missing = int(column[slot]) - free.get(name, 0)

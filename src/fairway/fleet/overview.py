@@ -18,7 +18,7 @@ _MAX_SHAPES = 100
 
 
 class FittingSize(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True):
-    """How many more pods of one size fit, on nodes that have the labels of their node selector."""
+    """How many more pods of one size fit, on nodes with the labels of their node selector."""
 
     request: dict[str, str]
     fits: Annotated[int, msgspec.Meta(ge=0)]
@@ -30,18 +30,18 @@ class ClusterOverview(msgspec.Struct, rename="camel", frozen=True):
     available: bool
     taints: tuple[str, ...]
     free: dict[str, str] | None
-    """None: not reported, or the report has ended."""
+    """None if it is not reported, or the report has expired."""
     shapes: tuple[FittingSize, ...]
     placements: int
-    """How many placements have chosen it."""
+    """The number of placements that have chosen it."""
     report_age: int | None
-    """Seconds; None: it does not report."""
+    """In seconds; None if it does not report."""
     report_ended: bool
     problems: tuple[str, ...]
 
 
 def overview(objects: Iterable[object], now: Micros) -> list[ClusterOverview]:
-    """In the order of their names."""
+    """In order of name."""
     clusters, users = [], dict[str, set[tuple[str, str]]]()
     for one in objects:
         if isinstance(one, ManagedCluster):

@@ -19,20 +19,20 @@ from fairway.fleet.ledger import Ledger
 from fairway.fleet.plan import FleetPlan, Outcome
 from fairway.fleet.pool import ClusterPool
 from fairway.fleet.ranking import Ranking, RankingBasis
-from fairway.fleet.records import MOST_CHANGED, Footing, Record, UseCounts
+from fairway.fleet.records import MAX_CHANGED, Footing, Record, UseCounts
 from fairway.fleet.rules import Key, Rules
 from fairway.fleet.scores import NEVER, IntColumn, best, preference, ranked
 from fairway.fleet.state import FleetState
 from fairway.resources import Resource
 
 _CPU = Resource({"cpu": 1})
-"""Free without a size per replica divides by free CPU."""
+"""Without a size per replica, Free divides by free CPU."""
 
 
 def place(fleet: FleetState, now: Micros, keys: Sequence[Key] | None = None) -> FleetPlan:
-    """Decide the placements that an event, or time, affected. The same fleet and instant give the same plan.
+    """Decides the placements that an event, or time, affected. The same fleet and instant give the same plan.
 
-    `keys` are the first of those that are left: decided and applied in several plans they get what one plan gives them.
+    `keys` are the first of those to decide: deciding and applying them in several plans gives the same as one plan.
     """
     keys = fleet.affected(now) if keys is None else keys
     fleet.read_decisions()
@@ -46,7 +46,7 @@ def place(fleet: FleetState, now: Micros, keys: Sequence[Key] | None = None) -> 
 
 
 class _Run:
-    """One call of `place`: the fleet as it is, and what this run has decided so far."""
+    """One call of `place`: the fleet, and the decisions of this run so far."""
 
     def __init__(self, fleet: FleetState, now: Micros) -> None:
         table = fleet.table
@@ -111,7 +111,7 @@ class _Run:
         return Footing(ranking.pool, slots, self.view.rank, ranking.static, ranking.max_uses, last)
 
     def _stand(self, record: Record, rules: Rules, pool: ClusterPool, footing: Footing) -> Outcome | None:
-        """The decision that was there, where nothing that changed can alter it."""
+        """The previous decision, if no change can alter it."""
         if footing.pool is not pool or footing.rank is not self.view.rank:
             return None
         changed = self._changed_since(footing)
@@ -127,17 +127,17 @@ class _Run:
         return made
 
     def _changed_since(self, footing: Footing) -> frozenset[int] | None:
-        """The slots in which amounts or counts have changed; None for too many."""
+        """The slots in which amounts or counts have changed; None if there are too many."""
         key = (footing.amounts_at, footing.counts_at)
         if key not in self._changed:
             amounts = self.fleet.table.amounts_log.since(footing.amounts_at)
             counts = self.fleet.counts_log.since(footing.counts_at)
             found = None if amounts is None or counts is None else amounts.union(counts, self.uses.moved)
-            self._changed[key] = None if found is None or len(found) > MOST_CHANGED else found
+            self._changed[key] = None if found is None or len(found) > MAX_CHANGED else found
         return self._changed[key]
 
     def _keep(self, record: Record, rules: Rules) -> Outcome:
-        """The last good decisions stay."""
+        """Keeps the last good decisions."""
         return Outcome(
             rules=rules,
             now=self.now,
@@ -152,7 +152,7 @@ class _Run:
         )
 
     def _readmit(self, rules: Rules, before: IntColumn, pool: ClusterPool) -> ClusterPool:
-        """Chosen clusters stay in where only new ones are kept out: unavailable, or tainted NoSelectIfNew."""
+        """Chosen clusters stay where only new ones are excluded: unavailable, or tainted NoSelectIfNew."""
         if not before.size or pool.mask[before].all():
             return pool
         again = []
@@ -229,7 +229,7 @@ class _Run:
             self.ledger.reserve(slot, rules.name, rules.requirements)
 
     def _moved_at(self, record: Record, rules: Rules, changed: bool) -> Micros | None:
-        """Kept only where it is used, so that objects do not change for nothing."""
+        """Set only where it is used, so that objects do not change needlessly."""
         if not rules.cooldown:
             return None
         return self.now if changed else record.moved_at
@@ -250,7 +250,7 @@ class _Run:
         return min(instants, default=None)
 
     def _in_cooldown(self, record: Record, rules: Rules, ranking: Ranking, chosen: IntColumn) -> bool:
-        """Whether the cooldown is what keeps the decision as it is."""
+        """Whether only the cooldown keeps the decision as it is."""
         pool, rank = ranking.pool, self.view.rank
         own = pool.positions_of(record.chosen)
         keys = preference(ranking.totals, pool.ranks(rank), rank.size, own, rules.gain)

@@ -34,12 +34,12 @@ class Outcome(DecidedPlacement):
 
     @cached_property
     def filtered(self) -> tuple[Filtered, ...]:
-        """All others: those below the cut in rank order, then the others in order of name."""
+        """The other clusters: those below the cut in rank order, then the rest in order of name."""
         return explain.filtered(self)
 
     @cached_property
     def moves(self) -> tuple[Move, ...]:
-        """What changed, and why; empty where the decision stands."""
+        """The changes, with reasons; empty if the decision stands."""
         moved = self.ranking is not None and self.before_set != self.chosen_set
         return explain.moves(self, self._named) if moved else ()
 
@@ -61,16 +61,16 @@ class Outcome(DecidedPlacement):
 
     @cached_property
     def writes(self) -> tuple[objects.Write, ...]:
-        """How to publish the decision without a gap."""
+        """The writes that publish the decision without a gap."""
         return objects.writes(self.existing, self.slices, self.rules.placement)
 
 
 @dataclass(frozen=True, slots=True)
 class FleetPlan:
-    """`outcomes` of the placements decided, in (namespace, name) order; the others stand as they are.
+    """`outcomes` of the placements decided, in (namespace, name) order; the others are unchanged.
 
-    `recheck_at` is when time alone may change something: a toleration, a score or a cooldown ends. `warnings`
-    are about clusters that report nonsense.
+    `recheck_at` is when time alone may change something: a toleration, a score or a cooldown ends. `warnings` are about
+    clusters with invalid reports.
     """
 
     now: Micros

@@ -31,7 +31,7 @@ class EligibleSets(NamedTuple):
 
 
 class TaintColumns:
-    """What taints mean to one list of tolerations, for a cluster that is not chosen yet."""
+    """The effect of taints on one list of tolerations, for a cluster that is not chosen yet."""
 
     def __init__(self, size: int, since: Micros) -> None:
         self.tolerated: BoolColumn = np.ones(size, np.bool_)
@@ -47,7 +47,7 @@ class TaintColumns:
 class ClusterPool:
     """The clusters that passed the filters that do not depend on the placement itself.
 
-    `index` are their slots; columns of scores are in its order, and `positions` finds a slot in them.
+    `index` are their slots; columns of scores are in its order, and `positions` maps a slot to its position in them.
     """
 
     def __init__(
@@ -65,20 +65,20 @@ class ClusterPool:
         self.mask = mask
         self.index: IntColumn = np.flatnonzero(mask)
         self.era = 0
-        """Of the pools of equal rules: the same as long as the same clusters pass."""
+        """Of the pools of equal rules: unchanged while the same clusters pass."""
         self.columns: dict[str, ScoreColumn] = {}
         self.sums: dict[str, ScoreSum] = {}
         self._ranks: tuple[IntColumn, IntColumn] | None = None
 
     @cached_property
     def positions(self) -> IntColumn:
-        """By slot; of slots that did not pass it says nothing."""
+        """By slot; undefined for slots that did not pass."""
         made = np.zeros(self.mask.size, np.int64)
         made[self.index] = np.arange(self.index.size)
         return made
 
     def positions_of(self, slots: IntColumn) -> IntColumn:
-        """Of those of the slots that passed."""
+        """The positions of those slots that passed."""
         return self.positions[slots[self.mask[slots]]] if slots.size else slots
 
     @cached_property
@@ -87,14 +87,14 @@ class ClusterPool:
         return None if penalty is None else ScoreColumn(penalty[self.index])
 
     def ranks(self, rank: IntColumn) -> IntColumn:
-        """The places of the names, from those of all slots. Not to be written to."""
+        """The ranks of the names, from those of all slots. Do not modify."""
         known = self._ranks
         if known is None or known[0] is not rank:
             known = self._ranks = rank, rank[self.index]
         return known[1]
 
     def narrowed(self, mask: BoolColumn) -> ClusterPool:
-        """The same filters with another outcome, for one placement only."""
+        """The same filters with another result, for one placement only."""
         return ClusterPool(self.sets, self.candidates, self.matched, self.taint, mask)
 
 
@@ -113,12 +113,12 @@ class ClusterPools:
         self._answers = ExpressionAnswers(table, clusters, scores)
 
     def cluster_changed(self, slot: int) -> None:
-        """Any change at all: an expression may look at anything."""
+        """Called for any change: an expression may read any field."""
         self._cluster_events += 1
         self._answers.cluster_changed(slot)
 
     def forget(self, expressions: Collection[str]) -> None:
-        """Everything is made again when asked for, but for what these expressions say: that may have cost much."""
+        """Drops all columns except the results of these expressions, which may have been expensive."""
         for known in (self._pools, self._candidates, self._matched, self._taints):
             known.clear()
         self._answers.keep(expressions)
@@ -126,23 +126,23 @@ class ClusterPools:
     # -- expressions -------------------------------------------------------------------------------------------
 
     def is_answered(self, rules: Rules) -> bool:
-        """Whether deciding has no expression to evaluate."""
+        """Whether all expressions are evaluated."""
         return not rules.expressions or next(self._questions(rules), None) is None
 
     def answer(self, rules: Rules, most: int) -> int:
-        """Evaluate expressions of a placement, until about so many steps were spent; how many were."""
+        """Evaluates expressions of a placement until about this many steps are spent; returns how many were."""
         return self._answers.work_out(self._questions(rules), most)
 
     def answers_now(self) -> AnswerOf:
-        """What is known, for as long as no cluster changes."""
+        """The known results, valid until a cluster changes."""
         events = self._cluster_events
         return lambda expression, slot: (
             self._answers.known(expression, slot) if events == self._cluster_events else None
         )
 
     def _questions(self, rules: Rules) -> Iterator[Question]:
-        """What is not known yet, in the order in which it is needed: of clusters that an earlier expression excludes,
-        the later ones are not evaluated.
+        """The unknown results in the order in which they are needed: for clusters that an earlier expression excludes,
+        later ones are not evaluated.
         """
         for selector in rules.selectors:
             expressions = selector.cel_selector.cel_expressions
@@ -174,12 +174,12 @@ class ClusterPools:
         return made
 
     def last_era(self, rules: Rules) -> int:
-        """Of the pool that was made last; 0 where none was."""
+        """The era of the last pool; 0 if there was none."""
         known = self._pools.get(rules.selection_key)
         return 0 if known is None else known[1].era
 
     def may_choose(self, rules: Rules, slot: int) -> bool:
-        """Whether a cluster could be chosen as the pool last was; yes where that is not known."""
+        """Whether a cluster was eligible in the last pool; true if that is not known."""
         known = self._pools.get(rules.selection_key)
         if known is None or slot >= known[1].mask.size:
             return True

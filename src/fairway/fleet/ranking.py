@@ -13,9 +13,10 @@ from fairway.fleet.scores import BEST, IntColumn, balance_table
 
 
 class Ranking(NamedTuple):
-    """Columns are over the clusters that passed, in the order of `pool.index`. `gain` is what a newcomer had to offer.
+    """Columns over the clusters that passed, in the order of `pool.index`. `gain` is the advantage that a new cluster
+    needed.
 
-    `uses` is how many other placements use each cluster; `max_uses` the most that any cluster has, passed or not.
+    `uses` is how many other placements use each cluster; `max_uses` the maximum of any cluster, passed or not.
     """
 
     pool: ClusterPool
@@ -32,7 +33,7 @@ class Ranking(NamedTuple):
         return self.static.parts
 
     def at(self, slots: IntColumn) -> IntColumn:
-        """Where these clusters, which passed, are in the columns."""
+        """The positions of these clusters, which passed, in the columns."""
         return self.pool.positions[slots]
 
     def points(self, slot: int) -> int:
@@ -40,9 +41,9 @@ class Ranking(NamedTuple):
 
 
 class RankingBasis(NamedTuple):
-    """All that a ranking follows from. `before` are the slots chosen so far, `counts` is by slot.
+    """All that a ranking is computed from. `before` are the slots chosen so far, `counts` is by slot.
 
-    None of it changes: a ranking that no one reads needs not be worked out.
+    It is immutable, so a ranking that is never read need not be computed.
     """
 
     rules: Rules

@@ -54,12 +54,12 @@ class UseCounts:
         self._busiest: tuple[int, frozenset[int]] | None = None
 
     def lend(self) -> IntColumn:
-        """As they are now, for ever."""
+        """The current counts, which will not change."""
         self._lent = True
         return self.counts
 
     def move(self, before: IntColumn, chosen: IntColumn) -> None:
-        """A placement goes from the ones to the others."""
+        """A placement moves from one set of clusters to another."""
         if self._lent:
             self.counts, self._lent = self.counts.copy(), False
         self.counts[before] -= 1
@@ -68,7 +68,9 @@ class UseCounts:
         self._busiest = None
 
     def max_without(self, own: Collection[int]) -> int:
-        """How often other placements use the cluster that they use most; `own` are those that one uses itself."""
+        """How often other placements use the cluster that they use most; `own` are the clusters of the placement
+        itself.
+        """
         if not own:
             return int(np.maximum.reduce(self.counts))
         if self._busiest is None:
@@ -82,15 +84,15 @@ class UseCounts:
         return int(np.maximum.reduce(others))
 
 
-MOST_CHANGED = 16
-"""More clusters are not compared one by one."""
+MAX_CHANGED = 16
+"""Above this number, clusters are not compared one by one."""
 
 
 @dataclass(slots=True, eq=False)
 class Footing:
-    """`chosen` are the slots of the decision; `last` is the key of the one of them that comes last, None where nothing
-    can come before it (all clusters are chosen, or none is to be). `amounts_at` and `counts_at` are places in the logs
-    of changes.
+    """`chosen` are the slots of the decision; `last` is the key of the last one in order, None if nothing can come
+    before it (all clusters are chosen, or none is requested). `amounts_at` and `counts_at` are positions in the logs of
+    changes.
     """
 
     pool: ClusterPool
@@ -103,7 +105,7 @@ class Footing:
     counts_at: int = -1
 
     def holds(self, rules: Rules, static: ScoreSum, uses: UseCounts, changed: Iterable[int]) -> bool:
-        """Whether the decision stands; `changed` are slots that it did not choose, `static` are the scores now."""
+        """Whether the decision stands; `changed` are slots that it did not choose, `static` are the current scores."""
         most = uses.max_without(self.chosen) if rules.balance else 0
         if most != self.max_uses or not static.has_scales_of(self.static):
             return False
@@ -131,11 +133,10 @@ _NUMBERED = re.compile(r"(.+)-decision-\d+")
 
 @dataclass(slots=True)
 class Record:
-    """`rules` is None where only decisions are known. `chosen` are slots, `reserved` the ledger's entries by
-    slot.
+    """`rules` is None if only decisions are known. `chosen` are slots, `reserved` the ledger's entries by slot.
 
     `decided_at` is the number of the change after which it was last decided; -1 for never. `footing` is what that
-    decision stands on; None where that is not known.
+    decision stands on; None if that is not known.
     """
 
     key: Key
@@ -145,10 +146,10 @@ class Record:
     moved_at: Micros | None = None
     decided_at: int = -1
     pool_era: int = 0
-    """Of the clusters among which it chose then."""
+    """The era of the clusters among which it chose."""
     footing: Footing | None = None
     slices: dict[str, PlacementDecision] = field(default_factory=dict)
-    """The PlacementDecisions by name: as seen, or as the last plan applied has them."""
+    """The PlacementDecisions by name: as observed, or as the last applied plan has them."""
 
     @property
     def active(self) -> bool:
@@ -168,8 +169,8 @@ def _sane(amounts: Resource) -> bool:
 
 
 def recorded(slices: Mapping[str, PlacementDecision]) -> tuple[list[str], dict[str, Resource], Micros | None]:
-    """Which clusters are chosen, what is reserved in each, and when that last changed; unreadable records count as
-    none.
+    """Which clusters are chosen, what is reserved in each, and when that last changed; unreadable records are
+    ignored.
     """
     clusters: dict[str, None] = {}
     reserved: dict[str, Resource] = {}
@@ -188,7 +189,7 @@ def recorded(slices: Mapping[str, PlacementDecision]) -> tuple[list[str], dict[s
 
 
 def looks_the_same(cluster: ManagedCluster, before: ManagedCluster | None) -> bool:
-    """To expressions; the number of its version is nothing that they look at."""
+    """For expressions, which do not read the resource version."""
     if before is None:
         return False
     version = cluster.metadata.resource_version
@@ -234,7 +235,7 @@ class Interest:
         self._by_selection: dict[object, set[Key]] = {}
 
     def add(self, rules: Rules) -> None:
-        """Those that keep their decisions anyway are interested in nothing."""
+        """Placements that keep their decisions anyway watch nothing."""
         if rules.kept:
             return
         self._by_namespace.setdefault(rules.key[0], set()).add(rules.key)
@@ -255,7 +256,7 @@ class Interest:
         _drop(self._by_selection, rules.selection_key, rules.key)
 
     def by_selection(self) -> Iterable[set[Key]]:
-        """Placements that the decisions of others can concern, grouped by what they choose from."""
+        """Placements that the decisions of others can affect, grouped by what they choose from."""
         return self._by_selection.values()
 
     def watching(self, *watched: tuple[str, str]) -> set[Key]:
@@ -265,7 +266,7 @@ class Interest:
         return set().union(*(self._by_namespace.get(namespace, ()) for namespace in namespaces))
 
     def concerned(self, change: ClusterUpdate, namespaces: set[str]) -> set[Key]:
-        """By a change of a cluster that these namespaces can see."""
+        """Placements that are affected by a change of a cluster that these namespaces can see."""
         if change.standing:
             return self.within(namespaces)
         watched = [("label", key) for key in change.labels]
@@ -275,7 +276,7 @@ class Interest:
         return self._watching_in(watched, namespaces)
 
     def evaluating(self, namespaces: set[str]) -> set[Key]:
-        """Placements with expressions, which may look at anything, in these namespaces."""
+        """Placements with expressions, which may read any field, in these namespaces."""
         return self._watching_in([("cel", "")], namespaces)
 
     def _watching_in(self, watched: Iterable[tuple[str, str]], namespaces: set[str]) -> set[Key]:
@@ -287,7 +288,7 @@ class Interest:
 
 
 def _drop(index: dict[T, set[Key]], entry: T, key: Key) -> None:
-    """An entry that nothing is under any more goes too."""
+    """Removes an empty entry too."""
     keys = index.get(entry, set())
     keys.discard(key)
     if not keys:

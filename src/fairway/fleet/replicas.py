@@ -18,14 +18,14 @@ from functools import lru_cache
 
 MAX_REPLICAS = 100_000
 _TRIED = 4096
-"""Sums of weights up to this are tried out for a whole round."""
+"""Sums of weights up to this are tried for a whole round."""
 
 
 def weighted(count: int, weights: Sequence[int], minimum: int = 0) -> list[int]:
     """In proportion to the weights; all zero counts as all equal.
 
-    First every cluster gets the minimum, in rank order: where there are too few replicas for that, the last
-    ones go short. After that a cluster gets more once its share exceeds what it has.
+    First every cluster gets the minimum, in rank order: if there are too few replicas for that, the last ones get less.
+    After that a cluster gets more once its share exceeds what it has.
     """
     if not weights:
         return []
@@ -41,7 +41,7 @@ def free(count: int, room: Sequence[int], minimum: int = 0) -> list[int]:
 
 
 def aggregated(count: int, room: Sequence[int | None], minimum: int = 0) -> list[int]:
-    """In as few clusters as possible: each filled in rank order, None being capacity without end."""
+    """In as few clusters as possible, filled in rank order; None is unlimited capacity."""
     given = _minimum(count, [minimum if fits is None else min(minimum, fits) for fits in room])
     left = count - sum(given)
     for index, fits in enumerate(room):
@@ -60,7 +60,7 @@ def _minimum(count: int, minima: Sequence[int]) -> list[int]:
 
 
 def _in_proportion(given: list[int], count: int, weights: Sequence[int]) -> list[int]:
-    """Go on from `given` up to `count`. Shares are whole after each round, so full rounds are skipped."""
+    """Continues from `given` up to `count`. Shares are whole after each round, so full rounds are skipped."""
     divisor = math.gcd(*weights)
     parts = tuple(weight // divisor for weight in weights)
     whole = sum(parts)
@@ -90,9 +90,9 @@ def _keeps_shares(parts: tuple[int, ...]) -> bool:
 
 
 def _by_deadline(given: list[int], count: int, parts: Sequence[int], whole: int) -> None:
-    """The next replica of a cluster may be given once its share exceeds what it has (until then it is
-    `early`),
-    and is due when the share is one more than it has."""
+    """The next replica of a cluster may be assigned once its share exceeds what it has (until then it is `early`), and
+    is due when the share is one more than it has.
+    """
     early = [(have * whole // part + 1, i) for i, (part, have) in enumerate(zip(parts, given, strict=True)) if part]
     heapq.heapify(early)
     due: list[tuple[int, int]] = []

@@ -16,12 +16,12 @@ from fairway.errors import InputError
 from fairway.fleet.names import FREE, REPORTED_AT, REPORTED_UNTIL
 
 UNREADABLE: Micros = -1
-"""The end of a report that does not say it in words that can be read: long ago."""
+"""The end of a report whose end cannot be parsed: long ago."""
 _WANTED = "expected a time such as 2026-01-31T12:00:00Z; the reported free capacity is ignored"
 
 
 def ends_at(cluster: ManagedCluster) -> Micros | None:
-    """When the report ends; None: never, or there is none. One that cannot be read has ended."""
+    """When the report ends; None for never, or without a report. A report whose end cannot be parsed has ended."""
     text = cluster.metadata.annotations.get(REPORTED_UNTIL)
     if text is None or FREE not in cluster.metadata.annotations:
         return None
@@ -32,7 +32,7 @@ def ends_at(cluster: ManagedCluster) -> Micros | None:
 
 
 def made_at(cluster: ManagedCluster) -> Micros | None:
-    """By the clock of the cluster; None where it does not say so."""
+    """By the clock of the cluster; None if it is not stated."""
     text = cluster.metadata.annotations.get(REPORTED_AT)
     try:
         return None if text is None else parse_rfc3339(text)
@@ -41,22 +41,22 @@ def made_at(cluster: ManagedCluster) -> Micros | None:
 
 
 def problems(cluster: ManagedCluster) -> list[str]:
-    """What is wrong with when the report ends."""
+    """What is wrong with the stated end of the report."""
     return [] if ends_at(cluster) != UNREADABLE else [f"annotation {REPORTED_UNTIL}: {_WANTED}"]
 
 
 def as_trusted(objects: Iterable[object], now: Micros) -> list[object]:
-    """All objects, clusters among them with what counts of their reports."""
+    """All objects; clusters keep only the valid part of their reports."""
     return [trusted(one, now) if isinstance(one, ManagedCluster) else one for one in objects]
 
 
 def trusted(cluster: ManagedCluster, now: Micros) -> ManagedCluster:
-    """The cluster with what counts of its report."""
+    """The cluster with the valid part of its report."""
     until = ends_at(cluster)
     return cluster if until is None or now < until else untrusted(cluster)
 
 
 def untrusted(cluster: ManagedCluster) -> ManagedCluster:
-    """The cluster without what it reports as free."""
+    """The cluster without its reported free capacity."""
     kept = {name: text for name, text in cluster.metadata.annotations.items() if name != FREE}
     return replace(cluster, metadata=replace(cluster.metadata, annotations=kept))

@@ -33,7 +33,7 @@ _FIELDS = {REQUIREMENTS: "requirements", REPLICAS: "replicas", REPLICA_STRATEGY:
 
 
 def with_annotations(placement: Placement) -> Placement:
-    """The placement with what its annotations add; an annotation that cannot be read adds nothing."""
+    """The placement with the settings of its annotations; unreadable annotations are ignored."""
     if _NAMES.isdisjoint(placement.metadata.annotations):
         return placement
     found, _ = _read_annotations(placement)
@@ -53,7 +53,7 @@ def annotation_problems(placement: Placement) -> list[str]:
 
 
 def _read_annotations(placement: Placement) -> tuple[dict[str, PlacementSpec], list[str]]:
-    """Each annotation as a spec that has just that field."""
+    """Each annotation as a spec with only that field."""
     found: dict[str, PlacementSpec] = {}
     wrong: list[str] = []
     for name, field in _FIELDS.items():
@@ -77,19 +77,19 @@ Key = tuple[str, str]
 """A placement: (namespace, name), which is also the order in which placements are decided."""
 
 SCORES = ("scores", "")
-"""Watched by placements whose expressions may ask for any score."""
+"""Watched by placements whose expressions may read any score."""
 
 _STRATEGIES = ("Duplicated", "Weighted", "Aggregated", "Free")
 _GROUP_SIZE = re.compile(r"(100|[1-9][0-9]?)%|[1-9][0-9]{0,8}")
 _LABEL_KEY = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
-MOST_ENTRIES = 256
-"""Of each list in one placement."""
-MOST_EXPRESSIONS = 32
-"""CEL expressions of one placement, with those of its decision groups."""
-LONGEST_NAME = 63
+MAX_ENTRIES = 256
+"""For each list in one placement."""
+MAX_EXPRESSIONS = 32
+"""CEL expressions of one placement, including those of its decision groups."""
+MAX_NAME = 63
 """Characters of a label value."""
-_MOST_SECONDS = 100 * 365 * 86_400
+_MAX_SECONDS = 100 * 365 * 86_400
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,19 +110,19 @@ class Rules:
     balance: int
     steady: int
     static: Weights
-    """The weights of those that look at clusters alone; `static_key` is equal where they are."""
+    """The weights of prioritizers that read only clusters; `static_key` is equal where they are."""
     static_key: str
     column_keys: tuple[str, ...]
-    """Equal where the scores of one of them are."""
+    """Equal where the scores of one prioritizer are."""
     timeless: bool
-    """Whether none of them ends with time, as the scores of add-ons do."""
+    """Whether none of them expires, as the scores of add-ons do."""
     missing: int
     requirements: Resource
     requires: bool
     per_replica: Resource
     min_gain: int
     gain: int
-    """What a newcomer has to offer more than a cluster that is chosen already."""
+    """The advantage that a new cluster needs over one that is already chosen."""
     cooldown: Micros
     selection_key: bytes
     sets_key: bytes
@@ -139,7 +139,7 @@ class Rules:
 
     @property
     def kept(self) -> bool:
-        """Whether the decisions stay as they are, whatever happens."""
+        """Whether the decisions stay unchanged, whatever happens."""
         return bool(self.problems) or self.disabled
 
     @property
@@ -153,7 +153,7 @@ class Rules:
 
     @property
     def groups_by_expression(self) -> bool:
-        """Whether expressions say in which decision group a cluster is."""
+        """Whether expressions decide the decision group of a cluster."""
         groups = self.placement.spec.decision_strategy.group_strategy.decision_groups
         return any(group.group_cluster_selector.cel_selector.cel_expressions for group in groups)
 
@@ -218,7 +218,7 @@ def read(placement: Placement) -> Rules:
         per_replica=per_replica,
         min_gain=min_gain,
         gain=max(min_gain, 1 if balance else 0),
-        cooldown=_whole(COOLDOWN, annotations, _MOST_SECONDS, problems) * SECOND,
+        cooldown=_whole(COOLDOWN, annotations, _MAX_SECONDS, problems) * SECOND,
         disabled=annotations.get(DISABLED) == "true",
         selection_key=msgspec.msgpack.encode(
             (placement.metadata.namespace, spec.cluster_sets, spec.predicates, spec.tolerations)
@@ -235,7 +235,7 @@ def read(placement: Placement) -> Rules:
 
 
 def _count_problems(placement: Placement) -> Iterable[str]:
-    """A server takes tens of thousands, and each is looked at for each of a thousand clusters."""
+    """A server accepts tens of thousands, and each is evaluated for each of a thousand clusters."""
     spec = placement.spec
     for what, there in (
         ("predicates", spec.predicates),
@@ -244,15 +244,15 @@ def _count_problems(placement: Placement) -> Iterable[str]:
         ("decision groups", spec.decision_strategy.group_strategy.decision_groups),
         ("spread constraints", spec.spread_policy.spread_constraints),
     ):
-        if len(there) > MOST_ENTRIES:
-            yield f"there are {len(there)} {what}, expected at most {MOST_ENTRIES}"
+        if len(there) > MAX_ENTRIES:
+            yield f"there are {len(there)} {what}, expected at most {MAX_ENTRIES}"
 
 
 def _name_problems(placement: Placement) -> Iterable[str]:
-    """PlacementDecisions have these names as labels, and a server takes no others."""
+    """PlacementDecisions have these names as labels, and a server accepts no others."""
     length = len(placement.metadata.name)
-    if length > LONGEST_NAME:
-        yield f"the name has {length} characters, expected at most {LONGEST_NAME}: decisions have it as a label"
+    if length > MAX_NAME:
+        yield f"the name has {length} characters, expected at most {MAX_NAME}: decisions have it as a label"
     for index, group in enumerate(placement.spec.decision_strategy.group_strategy.decision_groups):
         if not _LABEL_VALUE.fullmatch(group.group_name):
             yield f"decisionGroups[{index}].groupName {group.group_name!r} is not a label value"
@@ -270,9 +270,9 @@ def _selectors(placement: Placement) -> list[tuple[str, ClusterSelector]]:
 
 
 def _selectors_problems(selectors: Iterable[tuple[str, ClusterSelector]], expressions: int) -> Iterable[str]:
-    """To compile thousands of expressions is work, too."""
-    if expressions > MOST_EXPRESSIONS:
-        yield f"there are {expressions} CEL expressions, expected at most {MOST_EXPRESSIONS}"
+    """Compiling thousands of expressions is expensive, too."""
+    if expressions > MAX_EXPRESSIONS:
+        yield f"there are {expressions} CEL expressions, expected at most {MAX_EXPRESSIONS}"
         return
     for where, selector in selectors:
         yield from _selector_problems(where, selector)

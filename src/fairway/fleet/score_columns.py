@@ -20,7 +20,7 @@ from fairway.fleet.table import ClusterTable
 class AddOnColumn:
     """One score over all clusters: 0 where it is missing or expired, for which `problems` has the reason.
 
-    It is good from `since` until `until`, the next expiry.
+    Valid from `since` until `until`, the next expiry.
     """
 
     values: IntColumn
@@ -42,7 +42,7 @@ class AddOns:
         self._columns: dict[tuple[str, str], AddOnColumn] = {}
 
     def put(self, score: AddOnPlacementScore) -> bool:
-        """Whether anything changed."""
+        """Returns whether anything changed."""
         by_cluster = self._scores.setdefault(score.metadata.name, {})
         before = by_cluster.get(score.metadata.namespace)
         by_cluster[score.metadata.namespace] = score
@@ -60,11 +60,11 @@ class AddOns:
         return known
 
     def score(self, cluster: str, resource: str) -> AddOnPlacementScore | None:
-        """What an add-on published of a cluster, expired or not."""
+        """The score that an add-on published for a cluster, expired or not."""
         return self._scores.get(resource, {}).get(cluster)
 
     def snapshot(self) -> ScoreOf:
-        """`score` as it answers now, whatever comes later. Objects are shared, they never change."""
+        """`score` as of now, unaffected by later changes. The objects are shared; they are immutable."""
         kept = {resource: dict(found) for resource, found in self._scores.items()}
         return lambda cluster, resource: kept.get(resource, {}).get(cluster)
 
@@ -100,11 +100,11 @@ class AddOns:
         return AddOnColumn(values, problems, expiries, now, until, stamp)
 
     def forget_columns(self) -> None:
-        """They are made again when asked for."""
+        """They are computed again on demand."""
         self._columns.clear()
 
     def _touch(self, resource: str) -> None:
-        """A stamp is never given twice, also not to a resource that was forgotten in between."""
+        """A stamp is never reused, not even for a resource that was forgotten in between."""
         self._changes += 1
         self._stamps[resource] = self._changes
 
@@ -121,10 +121,10 @@ def _value(found: AddOnPlacementScore, score: str) -> int | None:
 
 
 class ScoreColumn:
-    """What one prioritizer says of the clusters of a pool, in the order of its index; right while `stamp` is.
+    """The scores of one prioritizer for the clusters of a pool, in the order of its index; valid while `stamp` is.
 
-    `scale` is what the scores are relative to, `logged` where the table's log of amounts ended, `seen` how many changes
-    of amounts there had been when the stamp was last compared.
+    `scale` is what the scores are relative to, `logged` the end of the table's log of amounts, `seen` the number of
+    changes of amounts when the stamp was last compared.
     """
 
     __slots__ = ("addon", "logged", "scale", "seen", "stamp", "values")
@@ -152,8 +152,8 @@ class PrioritizerScores(NamedTuple):
 
 
 class ScoreSum:
-    """Columns by weight, and added up when that is asked for; right while `stamp` is. One column more than there are
-    weights is a penalty for taints.
+    """Columns by weight, summed on demand; valid while `stamp` is. An additional column without a weight is a penalty
+    for taints.
     """
 
     __slots__ = ("_size", "_total", "_weights", "columns", "stamp")
@@ -174,13 +174,13 @@ class ScoreSum:
 
     @property
     def total(self) -> IntColumn:
-        """Not to be written to."""
+        """Do not modify."""
         if self._total is None:
             self._total = self._sum()
         return self._total
 
     def has_scales_of(self, other: ScoreSum) -> bool:
-        """Whether scores are relative to the same, for the same prioritizers."""
+        """Whether scores have the same scales, for the same prioritizers."""
         if other is self:
             return True
         for one, another in zip(self.columns, other.columns, strict=True):

@@ -39,7 +39,7 @@ WORST: Final = -100
 
 @lru_cache(maxsize=1024)
 def balance_table(most: int, weight: int = 1) -> IntColumn:
-    """Points by the number of other placements that use a cluster, where the most used has `most`."""
+    """Points by the number of other placements that use a cluster, if the maximum is `most`."""
     scores = 2 * _truncated(50 * most - 100 * np.arange(most + 1), max(most, 1))
     scores[0] = BEST
     scores *= weight
@@ -48,28 +48,27 @@ def balance_table(most: int, weight: int = 1) -> IntColumn:
 
 
 class AmountScale(NamedTuple):
-    """The least and the most that is reported."""
+    """The lowest and the highest reported amount."""
 
     least: int
     most: int
 
     def score(self, amount: int) -> int | None:
-        """What `by_amount` says of an amount; None where it would not be on this scale."""
+        """The score of `by_amount` for an amount; None if it is outside this scale."""
         if not self.least <= amount <= self.most or self.least == self.most:
             return None
         return _points_of(amount - self.least, self.most - self.least)
 
 
 def scale_of(amounts: IntColumn, reports: BoolColumn) -> AmountScale | None:
-    """None where no cluster reports anything."""
+    """None if no cluster reports anything."""
     compared = amounts[reports]
     return AmountScale(int(compared.min()), int(compared.max())) if compared.size else None
 
 
 def by_amount(amounts: IntColumn, reports: BoolColumn, scale: AmountScale | None, missing: int) -> IntColumn:
-    """From -100 for the least to 100 for the most of those that report; `missing` for those that do not.
-
-    Where all have the same, all of them are best.
+    """From -100 for the lowest to 100 for the highest reported amount; `missing` for clusters that do not report. If
+    all are equal, all get the best score.
     """
     if scale is None:
         return np.full(amounts.shape, missing, np.int64)
@@ -83,7 +82,7 @@ def by_amount(amounts: IntColumn, reports: BoolColumn, scale: AmountScale | None
 
 
 def by_ratio(allocatable: IntColumn, capacity: IntColumn, missing: int) -> IntColumn:
-    """The part of the capacity that is allocatable; more than all of it counts as all."""
+    """The fraction of the capacity that is allocatable; more than all of it counts as all."""
     reports = (allocatable >= 0) & (capacity > 0)
     part, whole = np.where(reports, np.minimum(allocatable, capacity), 0), np.where(reports, capacity, 1)
     return np.where(reports, _points(part, whole), missing)
@@ -115,13 +114,13 @@ def _points_of(part: int, whole: int) -> int:
 
 
 def _truncated(above: IntColumn, below: IntColumn | int) -> IntColumn:
-    """The quotient, truncated toward zero, where numpy's own goes down."""
+    """The quotient, truncated toward zero, where numpy rounds down."""
     found: IntColumn = (np.sign(above) * (np.abs(above) // below)).astype(np.int64)
     return found
 
 
 NEVER: Final = 10**9
-"""A gain that no cluster can offer: points are a few thousand at most."""
+"""A gain that no cluster can reach: points are a few thousand at most."""
 
 
 def span(size: int) -> int:
@@ -130,9 +129,9 @@ def span(size: int) -> int:
 
 
 def preference(totals: IntColumn, ranks: IntColumn, size: int, chosen: IntColumn, gain: int) -> IntColumn:
-    """A number for each cluster that is small for the one that comes first. All numbers differ.
+    """A sort key for each cluster, lowest first; all keys differ.
 
-    `ranks` are the places of their names among those of all `size` slots; `chosen` says which are chosen already.
+    `ranks` are the ranks of their names among those of all `size` slots; `chosen` marks the chosen clusters.
     """
     wide = span(size)
     keys = totals * (-2 * wide)
@@ -143,7 +142,7 @@ def preference(totals: IntColumn, ranks: IntColumn, size: int, chosen: IntColumn
 
 
 def best(keys: IntColumn, count: int | None) -> IntColumn:
-    """Which `count` are most preferred, in no order."""
+    """The `count` most preferred, in no order."""
     if count is None or count >= keys.size:
         return np.arange(keys.size)
     return keys.argpartition(count)[:count]
@@ -158,7 +157,7 @@ _SHORT = {"CPU": "cpu", "Memory": "memory"}
 
 
 class By(Enum):
-    """What a prioritizer scores by."""
+    """What a prioritizer scores."""
 
     BALANCE = "Balance"
     STEADY = "Steady"
@@ -173,7 +172,7 @@ _RESOURCE_FORMS = (By.ALLOCATABLE, By.RATIO, By.FREE)
 
 @dataclass(frozen=True, slots=True)
 class Prioritizer:
-    """`resource` is the resource scored, or of an add-on the name of its AddOnPlacementScore."""
+    """`resource` is the scored resource, or, for an add-on, the name of its AddOnPlacementScore."""
 
     name: str
     by: By
@@ -185,7 +184,7 @@ Weights = tuple[tuple[Prioritizer, int], ...]
 
 
 def weights_of(placement: Placement, problems: list[str], warnings: list[str]) -> Weights:
-    """The prioritizers with a weight other than zero, in the order first named."""
+    """The prioritizers with a weight other than zero, in order of first mention."""
     policy = placement.spec.prioritizer_policy
     weights: dict[Prioritizer, int] = {}
     if policy.mode in ("", "Additive"):

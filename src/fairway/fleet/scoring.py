@@ -15,7 +15,7 @@ from fairway.fleet.scores import BEST, WORST, AmountScale, By, IntColumn, Priori
 from fairway.fleet.table import ClusterTable, Kind
 
 FEW = 8
-"""So many clusters are repaired one by one."""
+"""Up to this many clusters are repaired one by one."""
 
 
 class Scorer:
@@ -77,7 +77,7 @@ class Scorer:
     def _repaired(
         self, known: ScoreColumn, kind: Kind, prioritizer: Prioritizer, missing: int, pool: ClusterPool
     ) -> ScoreColumn | None:
-        """With the scores of the clusters that changed since; None where it has to be made again."""
+        """With the scores of the clusters that changed since; None if it has to be computed again."""
         slots = self._table.amounts_log.since(known.logged)
         if slots is None or len(slots) > FEW:
             return None
@@ -96,7 +96,7 @@ class Scorer:
     def _score(
         self, slot: int, before: int, scale: AmountScale | None, kind: Kind, prioritizer: Prioritizer, missing: int
     ) -> int | None:
-        """Of one cluster that had the score `before`; None where it was, or becomes, what others are compared with."""
+        """The score of one cluster that had the score `before`; None if it was, or becomes, an end of the scale."""
         amount = int(self._table.amounts(kind, prioritizer.resource)[slot])
         capacity = int(self._table.amounts("capacity", prioritizer.resource)[slot])
         if prioritizer.by is By.RATIO:
@@ -108,5 +108,5 @@ class Scorer:
 
 
 def _wants_capacity(prioritizer: Prioritizer, missing: int) -> bool:
-    """OCM, whose numbers `missing` 0 asks for, also wants the capacity reported."""
+    """OCM, whose numbers `missing` 0 selects, also requires the reported capacity."""
     return missing == 0 and prioritizer.by is By.ALLOCATABLE

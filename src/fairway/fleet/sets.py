@@ -64,7 +64,7 @@ def unmet(
     requirements: Iterable[LabelSelectorRequirement],
     reserved: Mapping[str, str],
 ) -> str:
-    """What the first requirement that does not hold asks for, and what is there; "" where all hold."""
+    """What the first unmet requirement requires, and the actual value; "" if all are met."""
     for key, value in labels.items():
         if reserved.get(key) != value:
             return f"{source} {key} {_there(reserved, key)}, {value!r} is required"
@@ -96,7 +96,7 @@ class ClusterSets:
         self._namespaces: dict[str, set[str]] = {}
 
     def put(self, cluster_set: ManagedClusterSet) -> bool:
-        """Whether anything changed."""
+        """Returns whether anything changed."""
         name = cluster_set.metadata.name
         before = self.sets.get(name)
         self.sets[name] = cluster_set
@@ -134,7 +134,7 @@ class ClusterSets:
         return tuple(sorted({name for name in self._bindings.get(namespace, {}).values() if name in self.sets}))
 
     def namespaces(self, sets: Iterable[str]) -> set[str]:
-        """Those to which any of the sets is bound."""
+        """The namespaces to which any of the sets is bound."""
         return set().union(*(self._namespaces.get(name, ()) for name in sets))
 
     def of_cluster(self, facts: ClusterFacts) -> set[str]:

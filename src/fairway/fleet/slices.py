@@ -29,7 +29,7 @@ from fairway.resources import Resource
 
 LABELS = (PLACEMENT_LABEL, GROUP_NAME_LABEL, GROUP_INDEX_LABEL)
 ANNOTATIONS = (LEDGER, MOVED_AT, REPLICAS)
-"""What a PlacementDecision has that is ours to set."""
+"""The annotations of a PlacementDecision that Fairway sets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class ClusterGroup:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """One change of a PlacementDecision; a deletion carries the object as it was."""
+    """One change of a PlacementDecision; a deletion carries the previous object."""
 
     action: Literal["create", "update", "delete"]
     decision: PlacementDecision
@@ -53,7 +53,7 @@ class Write:
 
 
 def group_size(setting: int | str | None, clusters: int) -> int:
-    """How many clusters a group has at most: a number, or a percentage of all, rounded up."""
+    """The maximum size of a group: a number, or a percentage of all, rounded up."""
     if setting is None:
         return max(clusters, 1)
     text = str(setting)
@@ -81,7 +81,7 @@ def slices(
     reserved: Mapping[str, Resource],
     moved_at: Micros | None,
 ) -> tuple[PlacementDecision, ...]:
-    """The objects that say which clusters are chosen. One empty slice stands for none."""
+    """The objects that list the chosen clusters. One empty slice stands for none."""
     made: list[PlacementDecision] = []
     for index, group in enumerate(groups):
         for start in range(0, max(len(group.clusters), 1), SLICE):
@@ -126,8 +126,8 @@ def _slice(
 
 
 def same(one: PlacementDecision, other: PlacementDecision) -> bool:
-    """Whether they say the same, whatever the server or other programs added: labels and annotations of ours count,
-    and which placement they belong to.
+    """Whether two objects are equal in everything that Fairway sets: labels, annotations and owner, whatever others
+    added.
     """
     mine, theirs = one.metadata, other.metadata
     return (
@@ -142,10 +142,10 @@ def same(one: PlacementDecision, other: PlacementDecision) -> bool:
 def writes(
     before: Mapping[str, PlacementDecision], after: Sequence[PlacementDecision], placement: Placement
 ) -> tuple[Write, ...]:
-    """What to write, in this order, to get from the one to the other without a gap.
+    """The writes, in order, that lead from the existing to the new objects without a gap.
 
-    New slices come first. A slice is then updated once all clusters that leave it are in their new slice. Where slices
-    wait for each other in a circle, clusters that move are in a slice of their own meanwhile.
+    New slices come first. A slice is updated once all clusters that leave it are in their new slice. Where slices wait
+    for each other in a circle, the moving clusters are in a temporary slice meanwhile.
     """
     wanted = {decision.metadata.name: decision for decision in after}
     made = [Write("create", decision) for name, decision in wanted.items() if name not in before]
@@ -186,7 +186,7 @@ def _stand_ins(
     placement: Placement,
     taken: set[str],
 ) -> list[Write]:
-    """Slices beyond the last one with clusters that would be in none meanwhile."""
+    """Slices beyond the last one with clusters that would otherwise be in none meanwhile."""
     arriving = {item.cluster_name: item for d in waiting.values() for item in d.status.decisions}
     moving = sorted(
         {cluster for name, decision in waiting.items() for cluster in present[name] - members(decision)}

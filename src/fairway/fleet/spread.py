@@ -17,7 +17,7 @@ from fairway.fleet.facts import ClusterFacts
 
 @dataclass(slots=True)
 class _Topologies:
-    """How many clusters were taken in each topology of one constraint."""
+    """The number of clusters taken in each topology of one constraint."""
 
     hard: bool
     max_skew: int
@@ -30,7 +30,7 @@ class _Topologies:
 
 
 Place = tuple[str | None, ...]
-"""The topology of a cluster for each constraint; None where it does not say."""
+"""The topology of a cluster for each constraint; None if it has none."""
 
 
 def topology(constraint: SpreadConstraint, facts: ClusterFacts) -> str | None:
@@ -44,7 +44,7 @@ def choose(
     constraints: Sequence[SpreadConstraint],
     count: int | None,
 ) -> list[int]:
-    """The slots taken; `ordered` has the most preferred first, `places` says where each of them is."""
+    """The slots taken; `ordered` has the most preferred first, `places` has the topologies of each."""
     kept = [_Topologies(c.when_unsatisfiable == "DoNotSchedule", c.max_skew) for c in constraints]
     waiting: dict[Place, list[tuple[int, int]]] = {}
     for order, (slot, place) in enumerate(zip(ordered, places, strict=True)):
@@ -71,7 +71,7 @@ def choose(
 def _open(
     waiting: Mapping[Place, list[tuple[int, int]]], kept: Sequence[_Topologies]
 ) -> Iterator[tuple[int, list[tuple[int, int]], Place]]:
-    """The places from which a cluster may be taken next, with how many soft constraints that breaks."""
+    """The places from which a cluster may be taken next, with the number of soft constraints that this breaks."""
     for place, queue in waiting.items():
         if not queue:
             continue

@@ -36,22 +36,22 @@ from fairway.fleet.table import ClusterTable, ClusterUpdate, SlotLog
 from fairway.resources import Resource
 from fairway.state.aside import SetAside
 
-MOST_GONE = 1000
-"""Clusters in the decisions of one placement that are not there, and are named all the same when they leave."""
+MAX_GONE = 1000
+"""Maximum missing clusters in the decisions of one placement that are still named when they leave."""
 FEW_GONE = 64
-"""So many placements, and as many as there are, may go before the columns that they asked for are forgotten."""
+"""This many placements, and as many as remain, may be deleted before their columns are dropped."""
 
 
 class FleetState:
-    """Feed it with `upsert` and `delete`; read it with `place`; hand the plan back with `apply`.
+    """Feed it with `upsert` and `delete`; read it with `place`; return the plan with `apply`.
 
-    `counts` says how many placements use each cluster. Every change of decisions has a number; `counted_at`
-    and `held_at` keep, by slot, the number of the last one that changed the count or the ledger there.
+    `counts` is how many placements use each cluster. Every change of decisions has a number; `counted_at` and `held_at`
+    keep, by slot, the number of the last one that changed the count or the ledger there.
     """
 
     def __init__(self, objects: Iterable[object] = ()) -> None:
         self.aside = SetAside()
-        """Objects that could not be taken in."""
+        """Objects that could not be read."""
         self.table = ClusterTable()
         self.sets = ClusterSets()
         self.addons = AddOns()
@@ -63,16 +63,16 @@ class FleetState:
         self.scorer = Scorer(self.table, self.addons)
         self.counts_log = SlotLog()
         self.events = 0
-        """How many objects and plans have been taken in."""
+        """The number of objects and plans so far."""
         self._interest = Interest()
         self._affected: set[Key] = set()
         self._suspects: set[Key] = set()
-        """Placements with expressions that may say something else of a cluster that has changed."""
+        """Placements with expressions whose result for a changed cluster may differ."""
         self._rechecks: dict[Key, Micros] = {}
         self._unread: set[Key] = set()
-        """Placements whose decisions were seen to change, and not yet read."""
+        """Placements whose decisions changed and were not read yet."""
         self._unknown: dict[Key, frozenset[str]] = {}
-        """Names in decisions that are of no cluster and have no slot."""
+        """Names in decisions that belong to no cluster and have no slot."""
         self._changes = 0
         self._gone = 0
         self._overtaken: tuple[int, set[Key]] = (0, set())
@@ -85,21 +85,21 @@ class FleetState:
 
     @property
     def ledger(self) -> Ledger:
-        """With all decisions that were seen."""
+        """Includes all observed decisions."""
         self.read_decisions()
         return self._ledger
 
     def upsert(self, item: object) -> None:
-        """An object was added or modified. Objects of other kinds are not ours and change nothing.
+        """An object was added or modified. Objects of other kinds change nothing.
 
-        One that cannot be taken in is set aside, and counts as if it were not there.
+        An object that cannot be read is set aside, and treated as absent.
         """
         if isinstance(item, FLEET_KINDS):
             self.events += 1
             self.aside.take(item, self._put, self._remove)
 
     def delete(self, item: object) -> None:
-        """An object is gone; of it, only the name matters."""
+        """An object was deleted; only its name is used."""
         if isinstance(item, FLEET_KINDS):
             self.events += 1
             self._remove(item)
@@ -149,7 +149,7 @@ class FleetState:
         return self.records[key].active
 
     def affected_keys(self, now: Micros) -> set[Key]:
-        """The same in no order, with some that are not active."""
+        """The same in no order, including some that are not active."""
         self.read_decisions()
         found = self._affected | self._suspects
         found.update(key for key, instant in self._rechecks.items() if instant <= now)
@@ -159,21 +159,23 @@ class FleetState:
         return found
 
     def is_overtaken(self, key: Key) -> bool:
-        """Whether an affected placement is affected by the decisions of others alone."""
+        """Whether a placement is affected only by the decisions of others."""
         return key in self._overtaken[1] and key not in self._affected and key not in self._suspects
 
     def is_answered(self, key: Key) -> bool:
-        """Whether deciding a placement has no expression to evaluate."""
+        """Whether all expressions of a placement are evaluated."""
         known = self.records[key].rules
         return known is None or known.kept or self.pools.is_answered(known)
 
     def answer(self, key: Key, most: int) -> int:
-        """Evaluate expressions of a placement, until about so many steps were spent; how many were. Fewer: all are."""
+        """Evaluates expressions of a placement until about this many steps are spent; returns how many were. Fewer
+        means that all are evaluated.
+        """
         known = self.records[key].rules
         return 0 if known is None or known.kept else self.pools.answer(known, most)
 
     def stands(self, key: Key, now: Micros) -> bool:
-        """Whether an answered placement is affected by its expressions alone, and they say what they said before."""
+        """Whether a placement is affected only by its expressions, and their results are unchanged."""
         record = self.records[key]
         if key not in self._suspects or record.rules is None:
             return False
@@ -189,7 +191,7 @@ class FleetState:
         return self._rechecks.items()
 
     def apply(self, plan: FleetPlan) -> None:
-        """The plan is being carried out: from now on its decisions are the ones that stand."""
+        """The plan is being carried out: from now on its decisions are current."""
         self.events += 1
         self.read_decisions()
         for outcome in plan.outcomes:
@@ -208,7 +210,7 @@ class FleetState:
                 self._rechecks[record.key] = outcome.recheck_at
 
     def _footing(self, outcome: Outcome) -> Footing | None:
-        """Where nothing else happened between the plan and now."""
+        """Only if nothing else happened between the plan and now."""
         footing, view = outcome.footing, outcome.view
         if footing is None or view.events + 1 != self.events:
             return None
@@ -280,7 +282,7 @@ class FleetState:
                 self._affected.add(key)
 
     def _suspect(self, seen: set[str]) -> None:
-        """Expressions may look at anything: placements that have some choose among other clusters now, or do not."""
+        """Expressions may read any field: the placements that have some may choose among other clusters now."""
         for key in self._interest.evaluating(self.sets.namespaces(seen)):
             known = self.records[key].rules
             assert known is not None
@@ -289,7 +291,7 @@ class FleetState:
                 self._suspects.add(key)
 
     def _concerns(self, known: Rules, slot: int, seen: set[str], selecting: bool) -> bool:
-        """Whether a change of a cluster can matter to placements that select as these rules do."""
+        """Whether a change of a cluster can affect placements that select as these rules do."""
         wanted = known.placement.spec.cluster_sets
         if wanted and not seen.intersection(wanted):
             return False
@@ -333,7 +335,7 @@ class FleetState:
         self._affected.add(read.key)
 
     def _remove_placement(self, key: Key) -> None:
-        """Its decisions end with it, and what is left of its capacity is returned."""
+        """Its decisions end with it, and its reserved capacity is released."""
         record = self.records.get(key)
         if record is None:
             return
@@ -345,7 +347,9 @@ class FleetState:
         self._forget_columns()
 
     def _forget_columns(self) -> None:
-        """Columns do not say for what they were made: when as many have gone as there are, all are made anew."""
+        """Columns do not record for which placements they were made: when as many are deleted as remain, all are
+        dropped.
+        """
         self._gone += 1
         if self._gone >= FEW_GONE + len(self.records):
             self._gone = 0
@@ -367,8 +371,8 @@ class FleetState:
             self._see(record, {decision.metadata.name: None})
 
     def _see(self, record: Record, changed: Mapping[str, PlacementDecision | None]) -> None:
-        """Decisions were written by another program: they stand until the placement is decided again. What follows from
-        them is worked out once for all that come together, of which there may be thousands.
+        """Another program wrote decisions: they are current until the placement is decided again. Their effects are
+        computed once for all that arrive together, which may be thousands.
         """
         if record.key not in self._unread:
             self._unread.add(record.key)
@@ -381,7 +385,7 @@ class FleetState:
                 record.slices[name] = decision
 
     def read_decisions(self) -> None:
-        """Work out what decisions that were seen mean: for all that looks at records, counts or the ledger."""
+        """Applies observed decisions, before records, counts or the ledger are read."""
         unread, self._unread = sorted(self._unread), set()
         for key in unread:
             record = self.records[key]
@@ -396,12 +400,12 @@ class FleetState:
                 self._drop_record(key)
 
     def _slots_of(self, record: Record, clusters: Iterable[str]) -> dict[str, int]:
-        """Of chosen clusters. One that is not there has a slot, too, so that it can be said that it is gone; but any
-        program can write any names: few of them have, and none of a decision without a placement.
+        """The slots of chosen clusters. A missing cluster also has a slot, so that its departure can be reported; but
+        any program can write any names, so the number of these is limited, and decisions without a placement have none.
         """
         known = self.table.slots
         unknown = [name for name in clusters if name not in known]
-        given = frozenset(unknown[:MOST_GONE]) if record.rules is not None else frozenset()
+        given = frozenset(unknown[:MAX_GONE]) if record.rules is not None else frozenset()
         self._unknown.pop(record.key, None)
         if len(given) < len(unknown):
             self._unknown[record.key] = frozenset(unknown) - given
@@ -415,7 +419,7 @@ class FleetState:
             keys.discard(key)
 
     def _choose(self, record: Record, chosen: IntColumn, reserved: dict[int, Resource]) -> None:
-        """The one place where decisions change: counts, ledger and the numbers of the changes follow."""
+        """The only place where decisions change: counts, ledger and change numbers follow."""
         before, after = set(record.chosen.tolist()), set(chosen.tolist())
         record.chosen = chosen
         most = int(self.counts.max())
@@ -439,7 +443,9 @@ class FleetState:
             self._forget(slot)
 
     def _find_overtaken(self, now: Micros) -> set[Key]:
-        """Placements that weigh Balance, or have requirements, and were decided before others changed what they saw."""
+        """Placements that weigh Balance, or have requirements, and were decided before the decisions of others
+        changed.
+        """
         found: set[Key] = set()
         ever_reserved = bool(self._reserved_at.any())
         for group in self._interest.by_selection():
@@ -472,7 +478,7 @@ class FleetState:
         return found
 
     def _fit(self) -> None:
-        """Make the columns as long as the table."""
+        """Extends the columns to the length of the table."""
         size = self.table.size
         if self.counts.size == size:
             return

@@ -20,7 +20,7 @@ from fairway.fleet.facts import ClusterFacts
 from fairway.fleet.scores import MISSING, BoolColumn, IntColumn
 
 KEPT: Final = 512
-"""Older changes are forgotten: a reader that needs them works everything out again."""
+"""Changes kept in the log: a reader that needs older ones computes everything again."""
 
 
 class SlotLog:
@@ -30,7 +30,7 @@ class SlotLog:
 
     @property
     def end(self) -> int:
-        """Where the next change will be."""
+        """The position of the next change."""
         return self._forgotten + len(self._slots)
 
     def append(self, slot: int) -> None:
@@ -40,12 +40,12 @@ class SlotLog:
         self._slots.append(slot)
 
     def forget(self) -> None:
-        """No place before this one can be asked about any more."""
+        """Positions before this one are no longer valid."""
         self._forgotten = self.end + 1
         self._slots.clear()
 
     def since(self, place: int) -> frozenset[int] | None:
-        """The slots that changed at `place` or after it; None where that is forgotten."""
+        """The slots that changed at `place` or after it; None if the log no longer reaches back to it."""
         if place < self._forgotten:
             return None
         return frozenset(self._slots[place - self._forgotten :])
@@ -61,10 +61,10 @@ _KINDS: tuple[Kind, ...] = ("allocatable", "capacity", "free")
 
 @dataclass(slots=True)
 class ClusterUpdate:
-    """What an event altered in one cluster, as far as placements can be concerned."""
+    """The changes of one cluster by an event, as far as they can affect placements."""
 
     standing: bool = False
-    """It came or went, or its taints, availability or deletion changed: placements that see it are concerned."""
+    """It was added or removed, or its taints, availability or deletion changed: affects all placements that see it."""
     labels: set[str] = field(default_factory=set)
     claims: set[str] = field(default_factory=set)
     resources: set[str] = field(default_factory=set)
@@ -76,7 +76,7 @@ class ClusterUpdate:
 
 @dataclass(slots=True)
 class Codes:
-    """One label or claim over all clusters: a number per value, ABSENT where a cluster does not have it."""
+    """One label or claim over all clusters: a number per value, ABSENT for clusters without it."""
 
     column: CodeColumn
     values: dict[str, int] = field(default_factory=dict)
@@ -95,7 +95,7 @@ class ClusterTable:
         self.reports_free: BoolColumn = np.zeros(self.size, np.bool_)
         self.tainted: set[int] = set()
         self._odd: set[int] = set()
-        """Where the report of a cluster has warnings."""
+        """Slots of clusters whose reports have warnings."""
         self.selection = 0
         self.amounts_changes = 0
         self.amounts_log = SlotLog()
@@ -106,7 +106,7 @@ class ClusterTable:
         self._rank: IntColumn | None = None
 
     def slot(self, name: str) -> int:
-        """The slot of a name, given one if it has none yet."""
+        """The slot of a name, assigned on first use."""
         known = self.slots.get(name)
         if known is not None:
             return known
@@ -118,7 +118,7 @@ class ClusterTable:
         return slot
 
     def forget(self, slot: int) -> None:
-        """Give a slot back; its cluster must be gone and in no decision."""
+        """Releases a slot; its cluster must be gone and in no decision."""
         assert not self.exists[slot]
         del self.slots[self.names[slot]]
         self.names[slot] = ""
@@ -140,13 +140,13 @@ class ClusterTable:
         return change
 
     def warnings(self) -> list[str]:
-        """About clusters that report nonsense, in no order."""
+        """About clusters with invalid reports, in no order."""
         odd = (self.facts[slot] for slot in self._odd)
         return [text for facts in odd if facts is not None for text in facts.warnings]
 
     @property
     def rank(self) -> IntColumn:
-        """The place of each slot in the order of names: how ties are broken."""
+        """The rank of each slot in order of name, which breaks ties."""
         if self._rank is None:
             self._rank = np.full(self.size, self.size, np.int64)
             ordered = [self.slots[name] for name in sorted(self.slots)]
@@ -154,7 +154,7 @@ class ClusterTable:
         return self._rank
 
     def watch(self, watched: Iterable[tuple[str, str]]) -> None:
-        """Have the columns of these labels, claims and resources ready when a plan needs them."""
+        """Creates the columns of these labels, claims and resources before a plan needs them."""
         for what, name in watched:
             if what == "resource":
                 for kind in _KINDS:
@@ -165,7 +165,7 @@ class ClusterTable:
                 self.codes("claim", name)
 
     def forget_codes(self) -> None:
-        """Columns of labels and claims are made again when asked for."""
+        """Drops columns of labels and claims, which are computed again on demand."""
         self._codes.clear()
 
     def amounts(self, kind: Kind, resource: str) -> IntColumn:
@@ -181,7 +181,7 @@ class ClusterTable:
         return self._stamps.get((kind, resource), 0)
 
     def codes(self, source: Source, key: str) -> Codes:
-        """The values of one label or claim, as numbers to compare by column."""
+        """The values of one label or claim, as numbers that can be compared by column."""
         codes = self._codes.get((source, key))
         if codes is None:
             codes = self._codes[source, key] = Codes(np.full(self.size, ABSENT, np.int32))
@@ -217,7 +217,7 @@ class ClusterTable:
             self.amounts_log.append(slot)
 
     def _grow(self) -> None:
-        """Twice as many slots. Columns are made again when asked for."""
+        """Doubles the number of slots. Columns are computed again on demand."""
         old, self.size = self.size, 2 * self.size
         self.names += [""] * old
         self.facts += [None] * old

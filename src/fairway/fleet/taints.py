@@ -10,16 +10,16 @@ from fairway.api.fleet import ClusterTaint, PlacementToleration
 from fairway.clock import SECOND, Micros, format_rfc3339, from_datetime
 
 _END_OF_TIME: Micros = from_datetime(datetime(9999, 1, 1, tzinfo=UTC))
-"""What ends later never ends."""
+"""A toleration that ends later never ends."""
 _EFFECTS = ("", "NoSelect", "PreferNoSelect", "NoSelectIfNew")
 
 
 @dataclass(frozen=True, slots=True)
 class TaintEffect:
-    """How a cluster's taints look to a placement at one instant.
+    """The effect of a cluster's taints on a placement at one instant.
 
-    `blocked` says which taint keeps it out ("" for none); `disliked` whether a PreferNoSelect taint is not
-    tolerated; `until` is when any of that may change because a toleration ends.
+    `blocked` is the taint that excludes it ("" for none); `disliked` whether a PreferNoSelect taint is not tolerated;
+    `until` is when any of that may change because a toleration ends.
     """
 
     blocked: str = ""
@@ -46,7 +46,7 @@ def problems_of(tolerations: Sequence[PlacementToleration]) -> list[str]:
 def standing(
     taints: Sequence[ClusterTaint], tolerations: Sequence[PlacementToleration], chosen: bool, now: Micros
 ) -> TaintEffect:
-    """`chosen`: the cluster is already in the placement's decision, so NoSelectIfNew does not count."""
+    """`chosen`: the cluster is already in the placement's decision, so NoSelectIfNew does not apply."""
     blocked, disliked = "", False
     until: Micros | None = None
     for taint in taints:
@@ -70,7 +70,7 @@ def text(taint: ClusterTaint) -> str:
 def _tolerated(
     taint: ClusterTaint, tolerations: Sequence[PlacementToleration], now: Micros
 ) -> tuple[bool, Micros | None, str]:
-    """Whether, until when (None: for ever), and if not, what ended it."""
+    """Whether it is tolerated, until when (None for ever), and if not, what ended it."""
     latest: Micros | None = None
     why = ""
     for toleration in tolerations:

@@ -36,12 +36,12 @@ class Resource:
 
     @classmethod
     def of(cls, amounts: Mapping[str, int]) -> Resource:
-        """From kept amounts."""
+        """From amounts in the unit that each resource is kept in."""
         return cls(amounts)
 
     @classmethod
     def parse(cls, quantities: Mapping[str, str | int | float]) -> Resource:
-        """From a manifest's resource list; a QuantityError names the resource at fault."""
+        """From a manifest's resource list; a QuantityError names the resource."""
         amounts = {}
         for name, value in quantities.items():
             try:
@@ -52,7 +52,7 @@ class Resource:
 
     @classmethod
     def sum(cls, resources: Iterable[Resource]) -> Resource:
-        """All of them added up."""
+        """The sum of all of them."""
         total: dict[str, int] = {}
         for resource in resources:
             for name, amount in resource._amounts.items():
@@ -76,7 +76,7 @@ class Resource:
         return {name: format_amount(name, amount) for name, amount in self._amounts.items()}
 
     def is_empty(self) -> bool:
-        """Nothing of anything: no dimension, or only zeros."""
+        """Whether there is no dimension, or only zeros."""
         return not any(self._amounts.values())
 
     def __contains__(self, name: str) -> bool:
@@ -98,7 +98,7 @@ class Resource:
         return Resource.sum((self, other))
 
     def __sub__(self, other: Resource) -> Resource:
-        """Take away; ResourceUnderflow names the first dimension that has too little."""
+        """The difference; ResourceUnderflow names the first dimension that has too little."""
         left = dict(self._amounts)
         for name, amount in other._amounts.items():
             have = left.get(name, 0)
@@ -108,7 +108,7 @@ class Resource:
         return Resource(left)
 
     def subtract_saturating(self, other: Resource) -> Resource:
-        """Take away, stopping at zero in each dimension."""
+        """The difference, at least zero in each dimension."""
         left = dict(self._amounts)
         for name, amount in other._amounts.items():
             left[name] = max(0, left.get(name, 0) - amount)
@@ -119,17 +119,17 @@ class Resource:
         return Resource({name: amount * factor for name, amount in self._amounts.items()})
 
     def minimum(self, other: Resource, default: Default = Default.ZERO) -> Resource:
-        """The lesser in each dimension of either; one that a side lacks counts there as `default`."""
+        """The lesser amount in each dimension of either; one that a side lacks counts there as `default`."""
         pairs = comparison.pairs(self._amounts, other._amounts, default)
         return Resource(dict(zip(self._union(other), map(min, pairs), strict=True)))
 
     def maximum(self, other: Resource) -> Resource:
-        """The greater in each dimension of either; one that a side lacks counts there as zero."""
+        """The greater amount in each dimension of either; one that a side lacks counts there as zero."""
         pairs = comparison.pairs(self._amounts, other._amounts, Default.ZERO)
         return Resource(dict(zip(self._union(other), map(max, pairs), strict=True)))
 
     def difference(self, other: Resource) -> tuple[Resource, Resource]:
-        """What grew and what shrank on the way to `other`: only the dimensions that changed."""
+        """The increase and the decrease from this list to `other`: only the dimensions that changed."""
         grew, shrank = {}, {}
         pairs = comparison.pairs(self._amounts, other._amounts, Default.ZERO)
         for name, (before, after) in zip(self._union(other), pairs, strict=True):
@@ -140,9 +140,8 @@ class Resource:
         return Resource(grew), Resource(shrank)
 
     def dominant_share(self, total: Resource) -> tuple[str, Fraction]:
-        """The dimension that this is the largest part of in `total`, and that part; ties go by name.
-
-        `pods` never counts, nor a dimension of which the total has nothing. ("", 0) where none is left.
+        """The dimension of which this is the largest fraction of `total`, and that fraction; ties go by name. `pods`
+        never counts, nor a dimension of which the total has nothing. ("", 0) if no dimension is left.
         """
         dominant, part, whole = "", 0, 1
         for name, amount in self._amounts.items():

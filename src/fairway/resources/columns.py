@@ -34,7 +34,7 @@ class Axis:
         self._rows: dict[str, int] = {}
         self._free: list[int] = []
         self.changes = 0
-        """Rises when a name gets a row or is freed: one that takes a free row makes the axis no longer."""
+        """Increases when a name gets a row or is freed: a name that takes a free row does not make the axis longer."""
         for name in names:
             self.row(name)
 
@@ -45,7 +45,7 @@ class Axis:
         return iter(self.names)
 
     def row(self, name: str) -> int:
-        """The row of a name, made where it is new."""
+        """The row of a name, which is added if it is new."""
         row = self._rows.get(name)
         if row is None:
             row = self._rows[name] = self._new_row()
@@ -54,7 +54,7 @@ class Axis:
         return row
 
     def free(self, rows: Iterable[int]) -> None:
-        """These rows are in no table and no vector any more."""
+        """These rows are no longer used by any table or vector."""
         self.changes += 1
         for row in rows:
             del self._rows[self.names[row]]
@@ -64,7 +64,7 @@ class Axis:
         self._free = [row for row in range(len(self.names) - 1, -1, -1) if not self.names[row]]
 
     def _new_row(self) -> int:
-        """The lowest that is free."""
+        """The lowest free row."""
         if self._free:
             return self._free.pop()
         self.names.append("")
@@ -90,7 +90,7 @@ class Table:
         self.data: NDArray[np.int64] = np.zeros((len(axis), nodes), dtype=np.int64)
 
     def reach(self, nodes: int) -> None:
-        """Make capacity for that many nodes and for every dimension of the axis; what is new is zero."""
+        """Extends the table to that many nodes and to every dimension of the axis; new amounts are zero."""
         rows, columns = self.data.shape
         if rows >= len(self._axis) and columns >= nodes:
             return
@@ -120,14 +120,14 @@ class Table:
         return tuple((row, int(amount)) for row, amount in enumerate(self.data[:, node]) if amount)
 
     def fits(self, vector: Vector) -> BoolColumn:
-        """Where the request is less than or equal to the node in every dimension that it asks for."""
+        """Where the request is at most the node's amount in every dimension that it requests."""
         fits = np.ones(self.data.shape[1], dtype=np.bool_)
         for row, amount in vector:
             np.logical_and(fits, self.data[row] >= amount, out=fits)
         return fits
 
     def less_equal(self, limit: Vector, default: Default = Default.ZERO) -> BoolColumn:
-        """Where the node is at most the limit in every dimension; `default` stands in for one the limit lacks."""
+        """Where the node is at most the limit in every dimension; `default` stands for one that the limit lacks."""
         below: BoolColumn = np.logical_and.reduce(self.data <= self._dense(limit, default)[:, None], axis=0)
         return below
 

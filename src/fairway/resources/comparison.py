@@ -47,7 +47,7 @@ class Default(Enum):
 
 
 def pairs(left: Amounts, right: Amounts, default: Default) -> Iterator[tuple[int, int]]:
-    """Both sides' amount in each dimension of either."""
+    """The amounts of both sides in each dimension of either."""
     missing = default.amount
     for name, amount in left.items():
         yield amount, right.get(name, missing)
@@ -78,10 +78,8 @@ def equal(left: Amounts, right: Amounts, default: Default) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """All nine answers at once, and the dimensions that decided each.
-
-    `below`, `same` and `above` are the dimensions, sorted, in which the left list is less than, equal to and
-    greater than the right one.
+    """All nine results at once, and the dimensions that decided each. `below`, `same` and `above` are the dimensions,
+    sorted, in which the left list is less than, equal to and greater than the right one.
     """
 
     below: tuple[str, ...]
@@ -89,14 +87,14 @@ class Comparison:
     above: tuple[str, ...]
 
     def answer(self, name: str) -> bool:
-        """The answer of the comparison `name` (one of NAMES)."""
+        """The result of the comparison `name` (one of NAMES)."""
         satisfied, violated = self._split(name)
         if not satisfied and not violated:
             return "equal" in name
         return bool(satisfied) if name.endswith("_partly") else not violated
 
     def deciding(self, name: str) -> tuple[str, ...]:
-        """The dimensions on the side of the answer: those that hold if it is true, that fail if not."""
+        """The dimensions that decide the result: those that hold if it is true, those that fail if not."""
         satisfied, violated = self._split(name)
         return satisfied if self.answer(name) else violated
 

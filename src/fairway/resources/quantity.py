@@ -21,9 +21,9 @@ from fairway.errors import QuantityError
 
 INT64_MAX = 2**63 - 1
 MAX_TEXT = 128
-"""Longest text read: far beyond any exact int64 amount."""
+"""Maximum length: far beyond any exact int64 amount."""
 MAX_EXPONENT = 100
-"""Largest decimal exponent read: far beyond any int64, small enough to be cheap."""
+"""Maximum decimal exponent: far beyond any int64, small enough to be cheap."""
 
 _NANOS = 10**9
 _NANOS_PER_MILLI = 10**6
@@ -50,7 +50,7 @@ class Format(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """An exact amount. Two quantities are equal when their amounts are, however they were written."""
+    """An exact amount. Two quantities are equal if their amounts are, however they were written."""
 
     nanos: int
     format: Format = field(default=Format.DECIMAL_SI, compare=False)
@@ -96,7 +96,7 @@ def parse_quantity(text: str) -> Quantity:
 
 
 class AmountUnit(Enum):
-    """What one step of a kept amount stands for."""
+    """The unit of a kept amount."""
 
     MILLI = "milli"
     BYTE = "byte"
@@ -113,7 +113,7 @@ def unit_of(name: str) -> AmountUnit:
 
 @lru_cache(maxsize=65536, typed=True)
 def parse_amount(name: str, value: str | int | float) -> int:
-    """The kept amount of `name` that a manifest's value stands for, rounded up; never below zero.
+    """The kept amount of `name` for a manifest's value, rounded up; never below zero.
 
     YAML gives `cpu: 0.5` as a float: its shortest text is what the user wrote, so that text is read.
     """
@@ -142,7 +142,7 @@ def format_amount(name: str, amount: int) -> str:
 
 
 def check_amount(name: str, amount: int) -> int:
-    """The amount itself, if it may be kept: not negative, and within int64."""
+    """The amount itself, if it is valid: not negative, and within int64."""
     if 0 <= amount <= INT64_MAX:
         return amount
     fault = "must not be negative" if amount < 0 else "does not fit an int64"
@@ -161,7 +161,7 @@ def _read_suffix(text: str, suffix: str) -> tuple[int, int, Format]:
 
 
 def _shift_decimal(text: str, digits: int, power: int) -> int:
-    """digits * 10**power, rounded up, without ever building an absurd power."""
+    """digits * 10**power, rounded up, without building a huge power."""
     if digits == 0:
         return 0
     if power > MAX_EXPONENT:

@@ -36,7 +36,7 @@ class Breach:
 
 @dataclass(slots=True)
 class Evidence:
-    """What assertions are judged by: filled while the run goes on, judged at its end."""
+    """What assertions are judged by: collected during the run, judged at its end."""
 
     start: Micros
     end: Micros = 0
@@ -47,11 +47,11 @@ class Evidence:
     first_eviction: dict[str, tuple[Micros, str]] = field(default_factory=dict)
     """By queue: when its first eviction was, and of which pod."""
     below_since: Mapping[str, Micros] = field(default_factory=dict)
-    """When the longest stretch below its share (or guarantee) began, by namespace (or queue): of all that there are."""
+    """When the longest period below its share (or guarantee) began, for every namespace (or queue)."""
     came: set[str] = field(default_factory=set)
-    """Of the watched jobs, those that were submitted."""
+    """The watched jobs that were submitted."""
     waits: Mapping[str, Distribution] = field(default_factory=dict)
-    """Of all jobs (""), of `queue/NAME` and `namespace/NAME`; jobs that are not done count with their wait so far."""
+    """Of all jobs (""), of `queue/NAME` and `namespace/NAME`; unfinished jobs count with their wait so far."""
 
 
 Check = Callable[[Evidence, Metrics], tuple[Micros, str] | None]
@@ -72,7 +72,7 @@ class Assertion:
 
 
 def parse_assertion(text: str, line: int = 0) -> Assertion:
-    """InputError where the sentence is none of those that are understood."""
+    """InputError if the sentence has none of the known forms."""
     for pattern, make in _SENTENCES:
         if match := pattern.fullmatch(" ".join(text.split())):
             check, jobs = make(match)

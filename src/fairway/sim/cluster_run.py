@@ -36,18 +36,18 @@ from fairway.sim.virtual_cluster import NodePool, RunObserver, VirtualCluster, n
 from fairway.state.cluster import ClusterState
 
 VAIN_FAILURES = 1_000
-"""So many random failures in a row, with nothing but waiting jobs left, end the run."""
+"""This many random failures in a row, with only pending jobs left, end the run."""
 
 
 @dataclass(slots=True)
 class RunInputs:
-    """How files are read, and what was found wrong with them without ending the run."""
+    """How files are read, and their non-fatal problems."""
 
     strict: bool
     skip_invalid: bool
     warnings: list[str] = field(default_factory=list)
     invalid: list[str] = field(default_factory=list)
-    """What is wrong with the objects of manifests that were set aside."""
+    """Errors of manifest objects that were set aside."""
     set_aside: int = 0
 
     def read(self, files: Sequence[str]) -> Manifests:
@@ -59,14 +59,14 @@ class RunInputs:
 
 
 class ClusterWorld:
-    """What is there before the first job comes: objects, the nodes among them, and the names of the queues."""
+    """What exists before the first job arrives: objects, including nodes, and the names of the queues."""
 
     def __init__(self, scenario: Scenario, inputs: RunInputs) -> None:
         self.scenario = scenario
         self._inputs = inputs
         self.objects = list(self._read())
         self.queues = declared_queues(scenario.file.cluster, self.objects)
-        """A queue that is not there would be made with weight 1 and no limits: another cluster than was meant."""
+        """An undeclared queue would get weight 1 and no limits: another cluster than intended."""
         if findings := list(unknown_queues(scenario.file, self.queues)):
             raise scenario.refused(findings)
         self.pool = self._pool()
@@ -86,11 +86,11 @@ class ClusterWorld:
             manifests = inputs.read([str(self.scenario.resolve(name)) for name in cluster.manifests])
             inputs.note(manifests)
             inputs.warnings += manifests.warnings
-            waiting = [thing for thing in manifests.objects if _waits(thing)]
+            waiting = [obj for obj in manifests.objects if _waits(obj)]
             if waiting:
                 what = f"{len(waiting)} pod(s) without a node, such as {waiting[0].metadata.name}, are left out"
                 inputs.warnings.append(f"cluster.manifests: {what}; put jobs under `workload`")
-            yield from (thing for thing in manifests.objects if not _waits(thing))
+            yield from (obj for obj in manifests.objects if not _waits(obj))
         yield from map(queue_of_template, cluster.queues)
         for name, namespace in cluster.namespaces.items():
             hard = {NAMESPACE_WEIGHT: str(namespace.weight)}
@@ -98,7 +98,7 @@ class ClusterWorld:
 
     def _pool(self) -> NodePool:
         pool = NodePool()
-        for count, node in enumerate((thing for thing in self.objects if isinstance(thing, Node)), 1):
+        for count, node in enumerate((obj for obj in self.objects if isinstance(obj, Node)), 1):
             if count > MAX_NODES:
                 raise InputError(f"{self.scenario.path}: the cluster has more than {MAX_NODES} nodes")
             pool.add(node)
@@ -108,7 +108,7 @@ class ClusterWorld:
         return pool
 
     def _refuse_unknown_nodes(self) -> None:
-        """A failure of a node that is never there would test nothing; a node that joins must not be there yet."""
+        """A failure of a node that never exists would test nothing; a node that joins must not exist yet."""
         file = self.scenario.file
         known = self.pool.names
         gone: set[str] = set()
@@ -132,28 +132,26 @@ class ClusterWorld:
             raise self.scenario.refused(findings)
 
     def queue_facts(self) -> list[QueueFacts]:
-        """The queues as metrics know them."""
+        """The queues for the metrics."""
         return [
-            QueueFacts(
-                thing.metadata.name, thing.spec.weight, dict(Resource.parse(thing.spec.guarantee.resource).amounts)
-            )
-            for thing in self.objects
-            if isinstance(thing, Queue)
+            QueueFacts(obj.metadata.name, obj.spec.weight, dict(Resource.parse(obj.spec.guarantee.resource).amounts))
+            for obj in self.objects
+            if isinstance(obj, Queue)
         ]
 
     def weights(self) -> dict[str, int]:
-        """Of namespaces."""
+        """The weights of namespaces."""
         return {name: part.weight for name, part in self.scenario.file.cluster.namespaces.items()}
 
 
 def resources_of(capacity: dict[str, int]) -> list[str]:
-    """What is counted of a capacity, in the report's order."""
+    """The counted dimensions of a capacity, in the report's order."""
     return [name for name in sorted(capacity) if name != "pods"]
 
 
 @dataclass(frozen=True, slots=True)
 class RunWatchers:
-    """What listens to a cluster of a run."""
+    """The listeners of one cluster of a run."""
 
     observer: RunObserver
     timeline: NodeTimeline
@@ -165,7 +163,7 @@ class RunWatchers:
 
 
 class ClusterRun:
-    """See the module."""
+    """One cluster of a run, with its scheduler."""
 
     def __init__(
         self,
@@ -176,8 +174,8 @@ class ClusterRun:
         watchers: RunWatchers,
         has_jobs: Callable[[], bool] | None = None,
     ) -> None:
-        """`dice` is a text from which all that is random here follows. `has_jobs` says whether jobs are here, or may
-        come from elsewhere.
+        """`dice` is the text that seeds all randomness here. `has_jobs` is whether jobs are here, or may come from
+        elsewhere.
         """
         self.scenario = world.scenario
         self.world = world
@@ -212,7 +210,7 @@ class ClusterRun:
 
     @property
     def is_stuck(self) -> bool:
-        """Whether the scheduler looks again and again at jobs that can never start, or not at all."""
+        """Whether the scheduler retries jobs that can never start, or does nothing."""
         idle = self.scheduler.next_cycle is None or self.meter.idle >= IDLE_CYCLES
         return idle and not self.scheduler.store.is_dirty
 
@@ -224,7 +222,7 @@ class ClusterRun:
             self.loop.plan(self.scenario.start + change.at, Rank.CHANGE, self._change, change)
 
     def ensure_queue(self, name: str) -> str | None:
-        """A queue that only a trace names has weight 1 and no limits, which is said where others were declared."""
+        """A queue that only a trace names has weight 1 and no limits; a warning says so if others were declared."""
         if ("Queue", "", name) in self.cluster.objects:
             return None
         self.cluster.apply([Queue(metadata=ObjectMeta(name=name))])
@@ -243,9 +241,9 @@ class ClusterRun:
             self.loop.plan(start + failure.every.draw(dice), Rank.CHANGE, self._fail_any, (failure, dice))
 
     def _fail_any(self, given: tuple[Failure, Random]) -> None:
-        """A node chosen at random fails; the next failure is planned while there is anything left to do.
+        """A random node fails; the next failure is planned while there is work left.
 
-        Where nothing runs, nothing arrives and nothing starts between many failures, nothing ever will.
+        If nothing runs, arrives or starts between many failures, nothing ever will.
         """
         failure, dice = given
         node = self.pool.draw(dice)
@@ -274,5 +272,5 @@ def metrics_of(world: ClusterWorld) -> MetricsRecorder:
     return MetricsRecorder(world.scenario.start, resources_of(capacity), capacity, facts, weights)
 
 
-def _waits(thing: ApiObject) -> bool:
-    return isinstance(thing, Pod) and not thing.spec.node_name
+def _waits(obj: ApiObject) -> bool:
+    return isinstance(obj, Pod) and not obj.spec.node_name

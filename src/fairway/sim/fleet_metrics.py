@@ -33,7 +33,7 @@ class _TeamCounts:
 
 
 class FleetRunMetrics:
-    """The whole fleet's side of what happens in its clusters. `recorder` has the metrics of all jobs."""
+    """The fleet's view of events in its clusters. `recorder` has the metrics of all jobs."""
 
     def __init__(self, clusters: Sequence[str], on_finish: Callable[[JobOutcome], None] | None) -> None:
         self.recorder: MetricsRecorder
@@ -42,7 +42,7 @@ class FleetRunMetrics:
         self._teams: dict[str, _TeamCounts] = {}
         self._pools: dict[str, NodePool] = {}
         self._at: dict[str, str] = {}
-        """The cluster that a job is in, or was in last."""
+        """The current or last cluster of a job."""
         self._came: dict[str, Micros] = {}
         """Jobs for which no cluster was ever chosen."""
         self._on_finish = on_finish
@@ -100,7 +100,7 @@ class FleetRunMetrics:
     def view(
         self, members: Mapping[str, tuple[int, MetricsRecorder]], end: Micros, unplaced: int, decisions: int
     ) -> FleetView:
-        """`members` are nodes and metrics by cluster; the latter are closed here."""
+        """`members` are nodes and metrics by cluster; the metrics are closed here."""
         return FleetView(
             clusters=[self._cluster(name, nodes, own, end) for name, (nodes, own) in members.items()],
             teams=[_team(name, team) for name, team in sorted(self._teams.items())],
@@ -139,7 +139,7 @@ def _team(name: str, team: _TeamCounts) -> FleetTeam:
 
 
 class JobWatcher(Protocol):
-    """Is told when a job has its first node, and when it is done."""
+    """Notified when a job has its first node, and when it is done."""
 
     def started(self, key: str) -> None: ...
 
@@ -147,7 +147,7 @@ class JobWatcher(Protocol):
 
 
 class MemberObserver:
-    """Events of one cluster, told to its own metrics, to those of the fleet, and to the hub."""
+    """Passes events of one cluster to its own metrics, to those of the fleet, and to the hub."""
 
     def __init__(self, name: str, own: MetricsRecorder, fleet: FleetRunMetrics, jobs: JobWatcher) -> None:
         self._name = name
@@ -188,7 +188,7 @@ class MemberObserver:
 
 
 class MemberTimeline(NodeTimeline):
-    """Nodes of one cluster, drawn among those of all."""
+    """The nodes of one cluster, drawn among those of all."""
 
     def __init__(self, name: str, all_nodes: NodeTimeline, fleet: FleetRunMetrics) -> None:
         super().__init__()

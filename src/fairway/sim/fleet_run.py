@@ -29,13 +29,15 @@ from fairway.state.events import Event
 
 
 class FleetMember:
-    """A cluster of the fleet: it tells the hub what is free, at most every so often and only when that may differ."""
+    """A cluster of the fleet: reports its free capacity to the hub, at a limited rate and only when it may have
+    changed.
+    """
 
     def __init__(self, part: MemberCluster, run: ClusterRun, metrics: MetricsRecorder, hub: Hub, interval: Micros):
         self.part = part
         self.run = run
         self.metrics = metrics
-        """Of this cluster alone: waits count from when a job came to it."""
+        """Of this cluster alone: waits count from the arrival of a job there."""
         self._hub = hub
         self._interval = interval
         self._pods = PlacementPods()
@@ -54,7 +56,7 @@ class FleetMember:
     def refused(self, change: Change, why: str) -> None: ...
 
     def report(self) -> None:
-        """Tell the hub."""
+        """Report to the hub."""
         self._due = False
         self._last = self.run.loop.now
         state = self.run.state
@@ -75,7 +77,7 @@ class FleetMember:
             self._hub.report(known)
 
     def _capacity(self, now: Mapping[str, str]) -> dict[str, str]:
-        """The most that was there: nodes that are away belong to the capacity."""
+        """The maximum so far: failed nodes belong to the capacity."""
         before = {} if self._said is None else self._said.status.capacity
         parsed = [Resource.parse(dict(amounts)) for amounts in (now, before)]
         return Resource.of({name: max(one.get(name) for one in parsed) for name in {*now, *before}}).format()
@@ -90,7 +92,7 @@ class FleetMember:
 
 
 class FleetSimulation(ScenarioRun):
-    """See the module."""
+    """A run of a fleet."""
 
     def __init__(self, scenario: Scenario, policy: Policy, options: RunOptions) -> None:
         super().__init__(scenario, policy, options)
@@ -181,7 +183,7 @@ def _total(capacities: Sequence[Mapping[str, int]]) -> dict[str, int]:
 
 
 def _queues(worlds: Sequence[ClusterWorld]) -> list[QueueFacts]:
-    """Queues of the same name are one: it has the guarantees of all clusters."""
+    """Queues of the same name are one, with the guarantees of all clusters."""
     found: dict[str, QueueFacts] = {}
     for world in worlds:
         for facts in world.queue_facts():

@@ -34,13 +34,13 @@ from fairway.sim.scenario.model import PlacementTemplate
 from fairway.sim.virtual_jobs import SimJob, total
 
 PAUSE: Micros = SECOND
-"""Before placements are decided again that others have overtaken."""
+"""Delay before placements that others have overtaken are decided again."""
 ALL_CLUSTERS = "global"
-"""The set that every cluster of the fleet is in."""
+"""The set of all clusters of the fleet."""
 
 
 class FleetClusters(Protocol):
-    """Where jobs go."""
+    """The clusters that jobs are sent to."""
 
     def enter(self, cluster: str, job: SimJob) -> None: ...
 
@@ -48,7 +48,7 @@ class FleetClusters(Protocol):
 
 
 class PlacedJob:
-    """A job that is not done. `cluster` is "" while none is chosen."""
+    """An unfinished job. `cluster` is "" while none is chosen."""
 
     __slots__ = ("cluster", "decisions", "job", "placement", "started")
 
@@ -61,16 +61,16 @@ class PlacedJob:
 
 
 class Hub:
-    """See the module."""
+    """The placements of jobs."""
 
     def __init__(self, loop: EventLoop, clusters: FleetClusters, templates: Sequence[PlacementTemplate]) -> None:
         self.jobs: dict[str, PlacedJob] = {}
         self.pods: set[str] = set()
-        """Names of the pods of all jobs: no two may have the same, wherever they are."""
+        """Names of the pods of all jobs, which must be unique across clusters."""
         self.decided = 0
-        """Placements decided."""
+        """The number of placements decided."""
         self.used: set[str] = set()
-        """Templates that a job was placed by."""
+        """Templates by which a job was placed."""
         self._loop = loop
         self._clusters = clusters
         self._state = FleetState([_cluster_set(ALL_CLUSTERS)])
@@ -90,7 +90,7 @@ class Hub:
         return self._planned is not None
 
     def report(self, cluster: ManagedCluster) -> None:
-        """A cluster is as it says."""
+        """Updates a cluster from its report."""
         name = cluster.metadata.labels.get(SET_LABEL)
         if name is not None and name not in self._sets:
             self._sets.add(name)
@@ -99,7 +99,7 @@ class Hub:
         self._look_at(self._loop.now)
 
     def submit(self, job: SimJob) -> None:
-        """A job comes: a cluster is chosen for it at this instant, if there is one."""
+        """A job arrives: a cluster is chosen for it at this instant, if possible."""
         namespace, name = job.key.split("/", 1)
         for missing in self._sets - self._bound.setdefault(namespace, set()):
             self._bound[namespace].add(missing)
@@ -114,7 +114,7 @@ class Hub:
         self._look_at(self._loop.now)
 
     def started(self, key: str) -> None:
-        """A pod of a job has a node: its decision stands until it is done."""
+        """A pod of a job has a node: its decision is fixed until the job is done."""
         entry = self.jobs[key]
         if entry.started:
             return
@@ -144,7 +144,7 @@ class Hub:
         return Placement(metadata=ObjectMeta(name=name, namespace=namespace, annotations=notes), spec=spec)
 
     def _look_at(self, when: Micros) -> None:
-        """Decide at a time, after all else that happens then."""
+        """Decide at a time, after all other events of that instant."""
         if self._planned is not None:
             if self._planned[0] <= when:
                 return

@@ -10,13 +10,13 @@ from __future__ import annotations
 from fairway.clock import Micros, parse_rfc3339
 
 MAX_NODES = 200_000
-"""Nodes of one cluster, those that join later included."""
+"""Nodes of one cluster, including those that join later."""
 
 MAX_TASKS = 100_000
 """Pods of one job."""
 
 MAX_PODS = 500_000
-"""Pods that are there at once, waiting or running."""
+"""Pods that exist at once, pending or running."""
 
 MAX_JOBS = 10_000_000
 """Jobs of one template. They arrive one by one, so this limits time, not memory."""
@@ -24,14 +24,14 @@ MAX_JOBS = 10_000_000
 MAX_RUNS = 10_000
 """Runs of one `diff` or `sweep`: combinations times seeds."""
 
-LONGEST_SPAN: Micros = 2**53
-"""Of any span that a file gives, and of any time on a trace's own clock: 285 years."""
+MAX_SPAN: Micros = 2**53
+"""Of any duration in a file, and of any time on a trace's own clock: 285 years."""
 
 LAST_TIME: Micros = parse_rfc3339("8000-01-01T00:00:00Z")
 """A run ends before this: a timestamp can hold the years up to 9999."""
 
-SHORTEST_INTERVAL: Micros = 10_000
+MIN_INTERVAL: Micros = 10_000
 """Between two fixed passes of the scheduler: 10 ms."""
 
-SHORTEST_MEAN_FAILURE: Micros = 1_000_000
+MIN_MEAN_FAILURE: Micros = 1_000_000
 """Between two random failures, on average."""

@@ -24,21 +24,23 @@ from fairway.state.queues import DEFAULT_QUEUE
 from fairway.state.reader import group_of, job_of, minimum_of, queue_of
 
 FOREVER: Micros = 1 << 61
-"""The run time of what never ends by itself."""
+"""The run time of pods that never end by themselves."""
 
 
 def has_controller(pod: Pod) -> bool:
-    """Whether a controller recreates the pod when it is gone before its end."""
+    """Whether a controller recreates the pod if it is gone before its end."""
     return any(owner.controller for owner in pod.metadata.owner_references) or bool(group_of(pod))
 
 
 class LiveCluster(VirtualCluster):
-    """See the module. `ended` is called with each job that has run to its end, before its objects go."""
+    """A virtual cluster that starts from objects. `ended` is called with each job that has finished, before its objects
+    are deleted.
+    """
 
     ended: Callable[[SimJob], None] = staticmethod(lambda job: None)
 
     def take_up(self, job: SimJob, pods: Iterable[Pod]) -> None:
-        """A job as its objects show it: each of its pods waits, is bound, runs, terminates or has ended."""
+        """Adds a job in the state of its objects: each pod is pending, bound, running, terminating or ended."""
         self.jobs[job.key] = job
         if job.group is not None:
             self.write(job.group)
@@ -46,17 +48,17 @@ class LiveCluster(VirtualCluster):
             self._take_up(pod, seen)
         self._note_start(job)
 
-    def replace(self, pod: SimPod, thing: Pod) -> None:
-        """The object of a pod that is there says something new."""
-        self._put(pod, thing)
+    def replace(self, pod: SimPod, obj: Pod) -> None:
+        """The object of an existing pod has changed."""
+        self._put(pod, obj)
 
     def enlarge(self, job: SimJob, pod: Pod, run: Micros) -> None:
-        """A job that is there gets another pod."""
+        """An existing job gets another pod."""
         job.add(pod, run)
         self._take_up(job.pods[-1], pod)
 
     def withdraw(self, pod: SimPod) -> None:
-        """Its owner deletes a pod: it is gone at once, and is not recreated."""
+        """The owner deletes a pod: it is gone at once, and is not recreated."""
         job = pod.job
         alive = not pod.node
         if pod.node:
@@ -77,13 +79,13 @@ class LiveCluster(VirtualCluster):
             self._finish(job, 0)
 
     def regroup(self, job: SimJob, group: PodGroup) -> None:
-        """The group of a job says something new."""
+        """The group of a job has changed."""
         job.group = group
         job.queue, job.minimum = group.spec.queue or DEFAULT_QUEUE, max(1, group.spec.min_member)
         self.write(group)
 
     def placed(self) -> Iterator[SimPod]:
-        """All pods that have a node: bound to it, running there, or terminating."""
+        """All pods with a node: bound, running, or terminating."""
         for pods in self._on_node.values():
             yield from pods.values()
 
@@ -124,7 +126,7 @@ class LiveCluster(VirtualCluster):
             self.loop.plan(pod.started + pod.run, Rank.RELEASE, self._end, [life])
 
     def _reserve(self, pod: SimPod) -> None:
-        """A pod that has its node uses the claims that are allocated, whether or not they say so."""
+        """A pod with a node uses its allocated claims, whether or not their status says so."""
         for claim in (claim_of(pod.pod, entry.name, self._claims) for entry in pod.pod.spec.resource_claims):
             if claim is not None and claim.status.allocation is not None:
                 self.write(reserved(claim, pod.pod))
@@ -141,32 +143,32 @@ class LiveCluster(VirtualCluster):
 
 
 RunTime = Callable[[Pod, PodGroup | None], Micros]
-"""How long a pod runs, counted from its start."""
+"""How long a pod runs from its start."""
 
 
 class Population(NamedTuple):
     nodes: list[Node]
     others: list[ApiObject]
-    """What is just there: queues, quotas, groups without living pods, lone pods that have ended."""
+    """Objects without a life of their own: queues, quotas, groups without living pods, ended single pods."""
     jobs: list[tuple[SimJob, list[Pod]]]
-    """Jobs with at least one pod that has not ended, and their pods as they were seen."""
+    """Jobs with at least one pod that has not ended, and their pods as observed."""
 
 
 def populate(objects: Iterable[ApiObject], run_time: RunTime) -> Population:
-    """Sort objects by what they mean to a cluster; jobs keep the order of their first pods."""
+    """Sorts objects by their role in a cluster; jobs keep the order of their first pods."""
     nodes: list[Node] = []
     others: list[ApiObject] = []
     groups: dict[str, PodGroup] = {}
     pods: dict[str, list[Pod]] = {}
-    for thing in objects:
-        if isinstance(thing, Node):
-            nodes.append(thing)
-        elif isinstance(thing, Pod):
-            pods.setdefault(job_of(thing), []).append(identified(thing, 0))
-        elif isinstance(thing, PodGroup):
-            groups[f"{thing.metadata.namespace}/{thing.metadata.name}"] = identified(thing, 0)
+    for obj in objects:
+        if isinstance(obj, Node):
+            nodes.append(obj)
+        elif isinstance(obj, Pod):
+            pods.setdefault(job_of(obj), []).append(identified(obj, 0))
+        elif isinstance(obj, PodGroup):
+            groups[f"{obj.metadata.namespace}/{obj.metadata.name}"] = identified(obj, 0)
         else:
-            others.append(thing)
+            others.append(obj)
     jobs = []
     for key, members in pods.items():
         if all(map(is_ended, members)):
@@ -186,7 +188,7 @@ def make_job(key: str, group: PodGroup | None, members: list[Pod], run_time: Run
 
 
 def settle(population: Population, cluster: LiveCluster) -> None:
-    """Bring a population to life on an empty cluster."""
+    """Adds a population to an empty cluster."""
     for node in population.nodes:
         cluster.pool.add(node)
     cluster.apply(population.nodes)

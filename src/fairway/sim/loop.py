@@ -39,23 +39,25 @@ class EventLoop:
         self._sequence = 0
         self._cancelled: set[int] = set()
         self.sources = 0
-        """Sources that have more items to come."""
+        """Sources with more items to come."""
         self._others = 0
-        """Planned events that are no passes of the scheduler; only passes are ever cancelled."""
+        """Planned events other than passes of the scheduler; only passes are ever cancelled."""
 
     def plan(self, when: Micros, rank: Rank, action: Callable[[T], None], argument: T) -> int:
-        """Have `action(argument)` happen; the number that comes back can be cancelled. The past is now."""
+        """Plans a call of `action(argument)`; returns a number by which it can be cancelled. A time in the past means
+        now.
+        """
         self._sequence += 1
         self._others += rank is not Rank.PASS
         heapq.heappush(self._heap, (max(when, self.now), rank, self._sequence, action, argument))
         return self._sequence
 
     def cancel(self, number: int) -> None:
-        """Take back a planned pass that has not happened yet."""
+        """Cancels a planned pass."""
         self._cancelled.add(number)
 
     def feed(self, source: Iterable[T], when: Callable[[T], Micros], action: Callable[[T], None]) -> None:
-        """Have `action(item)` happen for each item of a source that is in order of time."""
+        """Plans a call of `action(item)` for each item of a source that is in order of time."""
         self.sources += 1
         self._feed_next(iter(source), when, action)
 
@@ -74,17 +76,17 @@ class EventLoop:
 
     @property
     def only_passes(self) -> bool:
-        """Whether nothing is left to happen but passes of the scheduler."""
+        """Whether only passes of the scheduler are planned."""
         return not self._others
 
     @property
     def next_time(self) -> Micros | None:
-        """When something happens next; None if nothing does."""
+        """The time of the next event; None if there is none."""
         self._drop_cancelled()
         return self._heap[0][0] if self._heap else None
 
     def step(self) -> bool:
-        """Let the next event happen; False if there is none."""
+        """Runs the next event; False if there is none."""
         self._drop_cancelled()
         if not self._heap:
             return False
@@ -96,7 +98,7 @@ class EventLoop:
         return True
 
     def run(self, until: Micros | None = None) -> None:
-        """Go on until nothing is left to happen, or nothing up to and including `until`."""
+        """Runs until no event is left, or none up to and including `until`."""
         while (when := self.next_time) is not None and (until is None or when <= until):
             self.step()
         if until is not None:
@@ -117,7 +119,7 @@ class _PlannedCall:
 
 
 class VirtualTimer:
-    """Cycles come last at their instant, so that they see it as a whole."""
+    """Cycles run last at their instant, so that they see all of its events."""
 
     def __init__(self, loop: EventLoop) -> None:
         self._loop = loop

@@ -16,7 +16,7 @@ MAX_OUTAGES = 200
 
 
 class Bar(msgspec.Struct, rename="camel"):
-    """A pod on a node, from when it was bound to when its capacity was free again."""
+    """A pod on a node, from its binding until its capacity was free again."""
 
     node: str
     job: str
@@ -27,7 +27,7 @@ class Bar(msgspec.Struct, rename="camel"):
 
 
 class ReservationSpan(msgspec.Struct, rename="camel"):
-    """A starving job, from the time nodes were reserved for it to the time they were not any more."""
+    """A starving job, from when nodes were reserved for it until they no longer were."""
 
     job: str
     nodes: int
@@ -36,7 +36,7 @@ class ReservationSpan(msgspec.Struct, rename="camel"):
 
 
 class Outage(msgspec.Struct, rename="camel"):
-    """A node that was away."""
+    """A node that was down."""
 
     node: str
     start: Micros
@@ -44,7 +44,7 @@ class Outage(msgspec.Struct, rename="camel"):
 
 
 class NodeTimeline:
-    """The bars of one run; `complete` is False where there were more than are kept."""
+    """The bars of one run; `complete` is False if there were more than are kept."""
 
     def __init__(self) -> None:
         self.bars: list[Bar] = []
@@ -70,7 +70,7 @@ class NodeTimeline:
             bar.end, bar.evicted = at, evicted
 
     def reserved(self, at: Micros, nodes_by_job: dict[str, int]) -> None:
-        """These jobs have this many nodes reserved from now on; all others have none."""
+        """From now on these jobs have this many nodes reserved; all others have none."""
         for job in [job for job in self._open_reservations if job not in nodes_by_job]:
             self._open_reservations.pop(job).end = at
         for job, nodes in nodes_by_job.items():
@@ -90,7 +90,7 @@ class NodeTimeline:
             self._away.pop(node).end = at
 
     def close(self, at: Micros) -> None:
-        """What still lasts is drawn up to the end."""
+        """Ends open bars at the end of the run."""
         lasting: list[Bar | ReservationSpan | Outage] = [
             *self._open.values(),
             *self._open_reservations.values(),

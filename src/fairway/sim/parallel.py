@@ -26,12 +26,12 @@ from fairway.sim.scenario import parse_scenario
 
 T = TypeVar("T")
 CONNECT_SECONDS = 10
-"""How long a Dask scheduler has to answer."""
+"""Timeout for the answer of a Dask scheduler."""
 
 
 class RunTask(msgspec.Struct, frozen=True):
-    """One run, as plain data: what a process elsewhere needs. Files that the scenario names must be there too, under
-    the same names, which is why `scenario_path` is absolute.
+    """One run, as plain data for another process. Files that the scenario names must exist there under the same names,
+    which is why `scenario_path` is absolute.
     """
 
     scenario_path: str
@@ -70,7 +70,7 @@ def run_with_waits(task: RunTask) -> WaitsOfRun:
 def run_all(
     tasks: Sequence[RunTask], run: Callable[[RunTask], T], *, workers: int | None = None, dask: str | None = None
 ) -> Generator[T, None, None]:
-    """What `run` makes of each task, in order, as they become known."""
+    """The result of `run` for each task, in order, as they become available."""
     if dask is not None:
         yield from _on_dask(tasks, dask, run)
         return
@@ -86,7 +86,7 @@ def run_all(
 
 
 def _leave_interrupts_to_parent() -> None:
-    """Ctrl-C reaches the whole group: a run of many must not end as a partial report that looks like a whole one."""
+    """Ctrl-C reaches the whole process group: one run of many must not end as a partial report that looks complete."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 

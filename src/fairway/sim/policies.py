@@ -16,7 +16,7 @@ from fairway.sim.limits import MAX_RUNS
 
 
 def policy_text(policy: Policy) -> str:
-    """A policy file that says the same, every default written out."""
+    """An equivalent policy file, with every default written out."""
     return msgspec.json.format(msgspec.json.encode(_data(policy)), indent=1).decode() + "\n"
 
 
@@ -42,7 +42,7 @@ def _value(path: str, text: str) -> Any:
 
 
 def combinations(settings: dict[str, list[Any]], seeds: int = 1) -> list[dict[str, Any]]:
-    """Every choice of one value for each setting, in the order given; each is run with so many seeds."""
+    """Every combination of one value for each setting, in the given order; each is run with `seeds` seeds."""
     size = seeds
     for values in settings.values():
         size *= len(values)
@@ -52,7 +52,7 @@ def combinations(settings: dict[str, list[Any]], seeds: int = 1) -> list[dict[st
 
 
 def with_settings(policy: Policy, chosen: dict[str, Any], catalog: Catalog) -> Policy:
-    """The policy with these arguments changed; what is wrong with them is a PolicyError that names them."""
+    """The policy with these arguments changed; PolicyError names invalid ones."""
     data = _data(policy)
     entries = {entry["name"]: entry for entry in data["actions"]}
     entries |= {entry["name"]: entry for tier in data["tiers"] for entry in tier["plugins"]}
@@ -66,7 +66,7 @@ def with_settings(policy: Policy, chosen: dict[str, Any], catalog: Catalog) -> P
 
 
 def with_estimate(policy: Policy, estimate: Any) -> Policy:
-    """The policy with another `estimate` for its backfill; InputError where backfill does not take it."""
+    """The policy with another `estimate` for backfill; InputError if backfill does not accept it."""
     changed = [_estimating(action, estimate) if action.name == "backfill" else action for action in policy.actions]
     return replace(policy, actions=tuple(changed))
 

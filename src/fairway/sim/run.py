@@ -33,10 +33,10 @@ from fairway.sim.workload import Arrival, Estimates, arrivals, refuse_unknown_qu
 from fairway.state.cluster import ClusterState
 
 PROGRESS_STEPS = 512
-"""Events between two looks at the progress."""
+"""Events between two reports of the progress."""
 
 GARBAGE = 50_000
-"""Objects between two collections: a cycle leaves some hundred behind, and most that lives lives long."""
+"""Allocations between two collections: a cycle leaves a few hundred objects behind, and most living ones live long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +61,15 @@ class RunResult:
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """What may be chosen for a run beside its scenario and its policy."""
+    """Options of a run besides its scenario and its policy."""
 
     seed: int | None = None
-    """In place of the scenario's."""
+    """Overrides the scenario's."""
     strict: bool = False
     skip_invalid: bool = False
     on_finish: Callable[[JobOutcome], None] | None = None
     recorder_of: Callable[[str], Listener] | None = None
-    """Gives the log of a cluster's cycles by the cluster's name, which is "" where there is just one."""
+    """The log of a cluster's cycles by the cluster's name, which is "" for a single cluster."""
 
     def log_of(self, cluster: str) -> Listener | None:
         return None if self.recorder_of is None else self.recorder_of(cluster)
@@ -79,11 +79,11 @@ _NO_OPTIONS = RunOptions()
 
 
 class ScenarioRun(ABC):
-    """A run that can be watched, and stopped: of one cluster, or of a fleet of them."""
+    """A run that can be observed and stopped: of one cluster, or of a fleet."""
 
     clusters: Sequence[ClusterRun]
     recorder: MetricsRecorder
-    """The metrics of all that is simulated."""
+    """The metrics of the whole run."""
 
     def __init__(self, scenario: Scenario, policy: Policy, options: RunOptions) -> None:
         self.scenario = scenario
@@ -98,24 +98,24 @@ class ScenarioRun(ABC):
 
     @abstractmethod
     def submit(self, job: SimJob) -> bool:
-        """A job comes; False where one of that name is still there."""
+        """A job arrives; False if one of that name still exists."""
 
     @property
     def is_stuck(self) -> bool:
-        """Whether nothing but passes of schedulers is left, and none of them will change anything."""
+        """Whether only passes of schedulers are left, and none of them will change anything."""
         return self.loop.only_passes and all(one.is_stuck for one in self.clusters)
 
     def fleet_view(self) -> FleetView | None:
-        """What a report says of clusters one by one."""
+        """The part of a report about single clusters."""
         return None
 
     @property
     def size(self) -> int:
-        """Pods that are there, waiting or running."""
+        """Pods that exist, pending or running."""
         return sum(one.cluster.size for one in self.clusters)
 
     def run(self, watch: Callable[[Progress], None] | None = None) -> RunResult:
-        """To the end; Ctrl-C stops it, and the report says so."""
+        """Runs to the end; Ctrl-C stops it, and the report says so."""
         begin, partial = time.perf_counter(), False
         end = None if self.scenario.file.end is None else self.scenario.start + self.scenario.file.end
         thresholds = gc.get_threshold()
@@ -149,7 +149,7 @@ class ScenarioRun(ABC):
         return Progress(self.loop.now, self.scenario.start, end, outcomes.submitted, outcomes.finished, self.loop.steps)
 
     def _plan_events(self, capacity: dict[str, int], queues: set[str]) -> None:
-        """Jobs, which request parts of `capacity`, and what happens to nodes. `queues` are there in every cluster."""
+        """Jobs, which request parts of `capacity`, and events of nodes. `queues` exist in every cluster."""
         files = self._jobs_of_manifests(queues)
         for stream in arrivals(self.scenario, self.seed, capacity, self.problems, files):
             self.loop.feed(stream, lambda arrival: arrival.at, self._arrive)

@@ -17,11 +17,11 @@ from fairway.sim.virtual_cluster import RunObserver, VirtualCluster
 from fairway.state.cluster import ClusterState, Event
 
 IDLE_CYCLES = 3
-"""When nothing else will ever happen, so many cycles without a change end a run."""
+"""When no other event is planned, this many cycles without a change end a run."""
 
 
 def rhythm_of(mode: Literal["events", "interval", "both"], interval: Micros, *, reasons: bool) -> Rhythm:
-    """Virtual time has no need to spare: a cycle follows the changes of its instant at once."""
+    """Virtual time costs nothing: a cycle follows the changes of its instant at once."""
     return Rhythm(
         min_interval=0,
         every=None if mode == "events" else interval,
@@ -40,7 +40,7 @@ def schedule(
     through: Callable[[EventSink], EventSink] | None = None,
     stopwatch: Stopwatch = time.perf_counter_ns,
 ) -> SchedulerLoop:
-    """A scheduler for a virtual cluster; it hears of everything from now on, by way of `through` if that is given."""
+    """A scheduler for a virtual cluster; it gets all events from now on, through `through` if that is given."""
     timer = VirtualTimer(cluster.loop)
     loop = SchedulerLoop(cluster, timer, policy, state=state, rhythm=rhythm, listeners=listeners, stopwatch=stopwatch)
     cluster.report_to(loop if through is None else through(loop))
@@ -48,7 +48,7 @@ def schedule(
 
 
 class CycleMeter:
-    """Counts cycles and what they did, and tells the metrics of a run about reservations."""
+    """Counts cycles and their effects, and passes reservations to the metrics of a run."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class CycleMeter:
         self.spent = Distribution()
         """Nanoseconds of each cycle, to the microsecond."""
         self.idle = 0
-        """Cycles in a row that changed nothing while nothing else was left to happen."""
+        """Cycles in a row that changed nothing while no other event was planned."""
         self._loop = loop
         self._recorder = recorder
         self._timeline = timeline
@@ -88,7 +88,7 @@ class CycleMeter:
             self._record(cycle.now, reservations)
 
     def _tell_planned(self, plan: Plan) -> None:
-        """Of planned starts that the last plan did not have."""
+        """Planned starts that the last plan did not have."""
         starts = {entry.job: (entry.planned_start, entry.hard) for entry in plan.reservations}
         found = {job: (start, hard) for job, (start, hard) in starts.items() if start is not None}
         for job, (start, hard) in found.items():

@@ -12,7 +12,7 @@ from typing import Literal
 
 from fairway.clock import SECOND, Micros
 from fairway.errors import InputError
-from fairway.sim.limits import LONGEST_SPAN
+from fairway.sim.limits import MAX_SPAN
 
 _UNITS = {"us": 1, "ms": 1000, "s": SECOND, "m": 60 * SECOND, "h": 3600 * SECOND, "d": 86_400 * SECOND}
 _PART = re.compile(r"(\d+(?:\.\d+)?)(us|ms|s|m|h|d)", re.ASCII)
@@ -22,25 +22,25 @@ EXPECTED = "expected for example 90s, 1h30m or 2d"
 
 
 def shown(value: object) -> str:
-    """What was written, cut where it is long."""
+    """The text, shortened if it is long."""
     text = repr(value)
     return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}..."
 
 
 def parse_span(value: object) -> Micros:
-    """A span; a plain number is a number of seconds."""
+    """A duration; a plain number is in seconds."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         value = f"{value}s"
     if not isinstance(value, str) or len(value) > MAX_TEXT or not _WHOLE.fullmatch(value.strip()):
         raise InputError(f"{shown(value)} is not a duration, {EXPECTED}")
     total = sum(int(Decimal(number) * _UNITS[unit]) for number, unit in _PART.findall(value))
-    if total > LONGEST_SPAN:
-        raise InputError(f"{shown(value)} is too long, expected at most {format_span(LONGEST_SPAN)}")
+    if total > MAX_SPAN:
+        raise InputError(f"{shown(value)} is too long, expected at most {format_span(MAX_SPAN)}")
     return total
 
 
 def format_span(span: Micros) -> str:
-    """The span in its two largest units: `1h30m`, `2d`, `90.5s` as `1m30.5s`."""
+    """The duration in its two largest units: `1h30m`, `2d`, `90.5s` as `1m30.5s`."""
     if span < 0:
         return f"-{format_span(-span)}"
     if span < SECOND:
@@ -59,14 +59,14 @@ def format_span(span: Micros) -> str:
 
 
 def rounded_span(span: Micros) -> str:
-    """The span as people say it: to the second, the minute or the hour, by its length."""
+    """The duration rounded for people: to the second, the minute or the hour, by its length."""
     unit = next((unit for limit, unit in ((600, "s"), (86_400, "m")) if abs(span) < limit * SECOND), "h")
     whole = (span + _UNITS[unit] // 2) // _UNITS[unit]
     return format_span((whole or (1 if span > 0 else 0)) * _UNITS[unit])
 
 
 class Drawn:
-    """A span that may be drawn again each time."""
+    """A duration that may be drawn at random each time."""
 
     __slots__ = ("high", "kind", "low")
 
@@ -88,11 +88,11 @@ class Drawn:
             return self.low
         if self.kind == "uniform":
             return dice.randint(self.low, self.high)
-        return min(round(dice.expovariate(1.0) * self.low), LONGEST_SPAN)
+        return min(round(dice.expovariate(1.0) * self.low), MAX_SPAN)
 
 
 def parse_drawn(value: object) -> Drawn:
-    """A span, or a distribution of spans."""
+    """A duration, or a distribution of durations."""
     words = value.split() if isinstance(value, str) else []
     if words[:1] == ["exponential"] and len(words) == 2:
         mean = parse_span(words[1])

@@ -49,7 +49,7 @@ from fairway.state.device_requests import fact_key
 
 
 class RunObserver(Protocol):
-    """Told in order of time; `amounts` are of all the tasks that a report is about."""
+    """Called in order of time; `amounts` are of all the tasks that a report is about."""
 
     def capacity(self, at: Micros, capacity: Mapping[str, int]) -> None: ...
 
@@ -69,7 +69,7 @@ class RunObserver(Protocol):
 
 
 class NodePool:
-    """Nodes by name, with their sum kept."""
+    """Nodes by name, with their total capacity."""
 
     def __init__(self) -> None:
         self._nodes: dict[str, Node] = {}
@@ -91,14 +91,14 @@ class NodePool:
         self._count(node, 1)
 
     def take(self, name: str) -> Node | None:
-        """Count a node out; None where it is not there."""
+        """Removes a node; None if there is none of that name."""
         node = self._nodes.pop(name, None)
         if node is not None:
             self._count(node, -1)
         return node
 
     def draw(self, dice: Random) -> str | None:
-        """Any node."""
+        """A random node."""
         return dice.choice(sorted(self._nodes)) if self._nodes else None
 
     def _count(self, node: Node, by: int) -> None:
@@ -107,7 +107,7 @@ class NodePool:
 
 
 def nodes_of_template(template: NodeTemplate) -> Iterator[Node]:
-    """As many nodes as the template counts; their order by name is their order by number."""
+    """The nodes of a template; their order by name is their order by number."""
     amounts = template.allocatable.format()
     width = len(str(template.count - 1))
     for index in range(template.count):
@@ -128,7 +128,7 @@ def node_of_trace(node: TraceNode) -> Node:
 
 
 Batch = list[tuple[SimPod, int]]
-"""Pods with the life that something was planned for."""
+"""Pods with the epoch for which an event was planned."""
 
 
 class VirtualCluster:
@@ -146,7 +146,7 @@ class VirtualCluster:
         *,
         tells_ends: bool = True,
     ) -> None:
-        """`tells_ends`: whether it matters how long a job ran that is over, besides that it is gone."""
+        """`tells_ends`: whether the run time of an ended job matters, besides that it is gone."""
         self.loop = loop
         self.pool = pool
         self.objects: dict[ObjectKey, ApiObject] = {}
@@ -166,14 +166,14 @@ class VirtualCluster:
         self._storage = VirtualStorage(host, loop, timing, dice)
 
     def report_to(self, sink: EventSink) -> None:
-        """From now on `sink` hears of everything; first of all that is there."""
+        """From now on `sink` gets all changes; first everything that exists."""
         self._sink = sink
-        for thing in list(self.objects.values()):
-            sink.seen(thing)
+        for obj in list(self.objects.values()):
+            sink.seen(obj)
 
     @property
     def size(self) -> int:
-        """Pods that are there, waiting or running."""
+        """Pods that exist, pending or running."""
         return len(self.pods)
 
     @property
@@ -183,29 +183,29 @@ class VirtualCluster:
 
     # -- objects ---------------------------------------------------------------------------------------------
 
-    def write(self, thing: ApiObject) -> None:
+    def write(self, obj: ApiObject) -> None:
         """An object is created or changed."""
-        self.objects[kinds.key(thing)] = thing
-        if isinstance(thing, ResourceClaim):
-            self._claims[fact_key(thing)] = thing
+        self.objects[kinds.key(obj)] = obj
+        if isinstance(obj, ResourceClaim):
+            self._claims[fact_key(obj)] = obj
         if self._sink is not None:
-            self._sink.seen(thing)
-        self._storage.written(thing)
+            self._sink.seen(obj)
+        self._storage.written(obj)
 
-    def erase(self, thing: ApiObject) -> None:
-        """An object is gone, and what it owned with it; `thing` is its last version."""
-        if self.objects.pop(kinds.key(thing), None) is None:
+    def erase(self, obj: ApiObject) -> None:
+        """An object is deleted with everything it owns; `obj` is its last version."""
+        if self.objects.pop(kinds.key(obj), None) is None:
             return
         if self._sink is not None:
-            self._sink.gone(thing)
-        if isinstance(thing, ResourceClaim):
-            del self._claims[fact_key(thing)]
-        if isinstance(thing, Pod | PodGroup):
-            self._collect(thing)
-        self._storage.erased(thing)
+            self._sink.gone(obj)
+        if isinstance(obj, ResourceClaim):
+            del self._claims[fact_key(obj)]
+        if isinstance(obj, Pod | PodGroup):
+            self._collect(obj)
+        self._storage.erased(obj)
 
     def _collect(self, owner: Pod | PodGroup) -> None:
-        """What belongs to a pod or group goes with it, as the garbage collector of a cluster sees to it."""
+        """What a pod or group owns is deleted with it, as by the garbage collector of a cluster."""
         kind, namespace = "Pod" if isinstance(owner, Pod) else "PodGroup", owner.metadata.namespace
         name = reservation_name(kind, owner.metadata.name)
         found = self.objects.get(("Reservation", namespace, name))
@@ -216,7 +216,7 @@ class VirtualCluster:
             self.erase(record)
 
     def _collect_stops(self, job: SimJob, pod: Pod) -> None:
-        """What recreates the pods of a job outlives them, and ends with the job: its EvictionRecord goes then. `pod` is
+        """The controller of a job outlives its pods and ends with the job: then its EvictionRecord is deleted. `pod` is
         one of its pods.
         """
         owner = virtual_owner(pod)
@@ -225,9 +225,9 @@ class VirtualCluster:
         if record is not None:
             self.erase(record)
 
-    def _put(self, pod: SimPod, thing: Pod) -> None:
-        pod.pod = thing
-        self.write(thing)
+    def _put(self, pod: SimPod, obj: Pod) -> None:
+        pod.pod = obj
+        self.write(obj)
 
     # -- what the scheduler wants ----------------------------------------------------------------------------
 
@@ -280,19 +280,19 @@ class VirtualCluster:
             self._sink.refused(change, why)
 
     def _carry_out_write(self, change: Change) -> None:
-        """A claim, a reservation, a nomination: the object is simply as the change says."""
+        """A claim, a reservation, a nomination: the object becomes what the change says."""
         known = self.objects.get(change.key)
         if known is not None and change.uid and known.metadata.uid != change.uid:
             self._refuse(change)
             return
-        thing = change.onto(known)
-        if thing is None:
+        obj = change.onto(known)
+        if obj is None:
             if known is not None:
                 self.erase(known)
-        elif isinstance(thing, Pod) and (pod := self.pods.get(_pod_name(change.key))) is not None:
-            self._put(pod, thing)
+        elif isinstance(obj, Pod) and (pod := self.pods.get(_pod_name(change.key))) is not None:
+            self._put(pod, obj)
         else:
-            self.write(thing)
+            self.write(obj)
 
     def _carry_out_eviction(self, change: Evict) -> None:
         pod, known = self.pods.get(change.eviction.pod), self.objects.get(change.key)
@@ -308,7 +308,7 @@ class VirtualCluster:
     # -- jobs ------------------------------------------------------------------------------------------------
 
     def arrive(self, job: SimJob) -> bool:
-        """A job comes; False where one of that name is still there."""
+        """A job arrives; False if one of that name still exists."""
         if job.key in self.jobs or any(pod.key in self.pods for pod in job.pods):
             return False
         self.jobs[job.key] = job
@@ -323,7 +323,7 @@ class VirtualCluster:
         return True
 
     def take_back(self, job: SimJob) -> None:
-        """A job of which no pod has a node goes, as if it had never come; it can come again."""
+        """Withdraws a job without placed pods, as if it had never arrived; it can arrive again."""
         for pod in job.pods:
             pod.epoch += 1
             if pod.pod.spec.resource_claims:
@@ -338,18 +338,18 @@ class VirtualCluster:
         del self.jobs[job.key]
 
     def _bind(self, places: list[tuple[SimPod, Bind]]) -> None:
-        """Pods of one job get their nodes, and what else their bindings say; they run when the delay is over."""
+        """Pods of one job get their nodes and the rest of their bindings; they run after the start delay."""
         now, job = self.loop.now, places[0][0].job
         delay = self._timing.start_delay.draw(self._dice)
         batch: Batch = []
         for pod, change in places:
             node = change.binding.node
             pod.node, pod.bound, pod.started = node, now, None
-            thing = change.onto(pod.pod)
-            assert isinstance(thing, Pod)
-            pod.pod = thing
+            obj = change.onto(pod.pod)
+            assert isinstance(obj, Pod)
+            pod.pod = obj
             if delay:
-                self.write(thing)
+                self.write(obj)
             self._on_node.setdefault(node, {})[pod.key] = pod
             self._timeline.bound(now, pod.key, job.key, job.queue, node)
             batch.append((pod, pod.epoch))
@@ -410,7 +410,7 @@ class VirtualCluster:
         return pod.spec.termination_grace_period_seconds * SECOND if grace is None else grace
 
     def evict(self, pod: SimPod) -> None:
-        """A pod begins to terminate; its node is free of it when its grace period is over."""
+        """A pod begins to terminate; its node is free of it after its grace period."""
         if not pod.node or pod.terminating:
             return
         now = self.loop.now
@@ -429,7 +429,7 @@ class VirtualCluster:
             self._lose(pod, failed=False)
 
     def _lose(self, pod: SimPod, *, failed: bool) -> None:
-        """A pod is gone before its end: its controller makes it again, and it waits."""
+        """A pod is gone before its end: its controller recreates it, and it is pending again."""
         now, job = self.loop.now, pod.job
         ran = now - pod.started if pod.started is not None else 0
         self._leave_node(pod, evicted=not failed)
@@ -448,7 +448,7 @@ class VirtualCluster:
             self._release_claims(pod)
 
     def _release_claims(self, pod: SimPod) -> None:
-        """A pod is over: its claims are free, as far as no other pod has them."""
+        """A pod has ended: its claims are free, unless another pod has them."""
         for claim in list(released(pod.pod, self._claims)):
             if is_made_for(claim, pod.pod):
                 self.erase(claim)
@@ -458,14 +458,14 @@ class VirtualCluster:
     # -- nodes -----------------------------------------------------------------------------------------------
 
     def join(self, node: Node) -> None:
-        """A node comes, or comes back."""
+        """A node joins, or returns."""
         self.pool.add(node)
         self.write(node)
         self._timeline.returned(self.loop.now, node.metadata.name)
         self._recorder.capacity(self.loop.now, self.pool.capacity)
 
     def fail(self, name: str, lasts: Micros | None) -> None:
-        """A node fails: its pods are lost, and it is back after `lasts` (None: it is gone for good)."""
+        """A node fails: its pods are lost, and it returns after `lasts` (None: never)."""
         node = self.pool.take(name)
         if node is None:
             return
@@ -481,7 +481,7 @@ class VirtualCluster:
         self._recorder.capacity(self.loop.now, self.pool.capacity)
 
     def drain(self, name: str) -> None:
-        """A node takes no new pods, and those on it are evicted."""
+        """A node accepts no new pods, and those on it are evicted."""
         node = self.pool.take(name)
         if node is None:
             return
@@ -492,9 +492,9 @@ class VirtualCluster:
         self._recorder.capacity(self.loop.now, self.pool.capacity)
 
     def apply(self, things: Iterable[ApiObject]) -> None:
-        """Objects that are just there: queues, quotas, priority classes."""
-        for thing in things:
-            self.write(thing)
+        """Objects without a life of their own: queues, quotas, priority classes."""
+        for obj in things:
+            self.write(obj)
 
 
 def _pod_name(key: ObjectKey) -> str:

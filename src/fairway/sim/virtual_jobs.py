@@ -38,24 +38,24 @@ T = TypeVar("T", bound=Pod | PodGroup)
 
 
 def uid_at(namespace: str, name: str, at: Micros) -> str:
-    """The uid that a virtual cluster gives an object that is created at a time."""
+    """The uid of an object that a virtual cluster creates at this time."""
     return f"{namespace}/{name}@{at}"
 
 
-def identified(thing: T, at: Micros) -> T:
-    """The object with a uid: one that has none was created at this time."""
-    meta = thing.metadata
+def identified(obj: T, at: Micros) -> T:
+    """The object with a uid, by default that of an object created at this time."""
+    meta = obj.metadata
     if meta.uid:
-        return thing
-    return replace(thing, metadata=replace(meta, uid=uid_at(meta.namespace, meta.name, at)))
+        return obj
+    return replace(obj, metadata=replace(meta, uid=uid_at(meta.namespace, meta.name, at)))
 
 
 VIRTUAL_OWNER = "VirtualJob"
-"""The kind that stands for what recreates a lone pod on a virtual cluster."""
+"""The kind of the controller that recreates a single pod on a virtual cluster."""
 
 
 def owned(pod: Pod) -> Pod:
-    """The pod with an owner of its own, which stays the same when the pod is recreated."""
+    """The pod with its own owner, which stays the same when the pod is recreated."""
     meta = pod.metadata
     uid = f"{VIRTUAL_OWNER}/{meta.namespace}/{meta.name}"
     owner = OwnerReference(kind=VIRTUAL_OWNER, name=meta.name, uid=uid, controller=True)
@@ -67,7 +67,7 @@ def virtual_owner(pod: Pod) -> OwnerReference | None:
 
 
 def running(pod: Pod, at: Micros) -> Pod:
-    """A pod on its node, from when its containers started."""
+    """The pod as its containers start."""
     return replace(pod, status=replace(pod.status, phase="Running", start_time=to_datetime(at)))
 
 
@@ -77,7 +77,7 @@ def succeeded(pod: Pod, ended: Micros) -> Pod:
 
 
 def recreated(pod: Pod, at: Micros) -> Pod:
-    """The pod that a controller makes in the place of one that is gone: it has neither node nor devices yet."""
+    """The pod that a controller creates in place of one that is gone: it has neither node nor devices yet."""
     notes = unrecorded(pod)
     notes.pop(NOMINATED_SINCE, None)
     meta = replace(
@@ -107,7 +107,7 @@ Amounts = Mapping[str, int]
 
 
 class SimPod:
-    """One pod: its object as it is now, what it requests, and where it is in its life."""
+    """One pod: its current object, what it requests, and its place in its life."""
 
     __slots__ = ("amounts", "bound", "epoch", "job", "key", "node", "pod", "run", "started", "terminating")
 
@@ -122,11 +122,11 @@ class SimPod:
         self.started: Micros | None = None
         self.terminating = False
         self.epoch = 0
-        """Counts its lives: what was planned for an earlier one does not happen."""
+        """Counts its lives: events planned for an earlier one are ignored."""
 
 
 class SimJob:
-    """A gang, or a pod alone."""
+    """A gang, or a single pod."""
 
     __slots__ = ("group", "key", "left", "limit", "minimum", "namespace", "pods", "queue", "start", "submit", "tenant")
 
@@ -137,14 +137,14 @@ class SimJob:
         self.minimum = minimum
         self.group = group
         self.tenant = namespace
-        """The user that the metrics count it for."""
+        """The user in the metrics."""
         self.pods: list[SimPod] = []
         self.left = 0
-        """Pods that have not run to their end."""
+        """Pods that have not finished."""
         self.submit: Micros = 0
         self.start: Micros | None = None
         self.limit: Micros | None = None
-        """The run time that its user asked for."""
+        """The run time that its user requested."""
 
     def add(self, pod: Pod, run: Micros) -> None:
         key = f"{pod.metadata.namespace}/{pod.metadata.name}"
@@ -152,7 +152,7 @@ class SimJob:
         self.left += 1
 
     def identify(self, at: Micros) -> None:
-        """See to it that the object that reservations are for has a uid."""
+        """Gives a uid to the object that reservations refer to."""
         if self.group is not None:
             self.group = identified(self.group, at)
         else:
@@ -170,7 +170,7 @@ class SimJob:
         return self
 
     def annotate(self, notes: Mapping[str, str]) -> None:
-        """Write annotations on the object that stands for the job."""
+        """Adds annotations to the object that stands for the job."""
         if self.group is not None:
             meta = self.group.metadata
             self.group = replace(self.group, metadata=replace(meta, annotations={**meta.annotations, **notes}))
@@ -180,7 +180,7 @@ class SimJob:
             pod.pod = replace(pod.pod, metadata=replace(meta, annotations={**meta.annotations, **notes}))
 
     def facts(self) -> JobFacts:
-        """What the metrics must know: the minimum counts as the first pods."""
+        """What the metrics need: the minimum counts as the first pods."""
         amounts = [pod.amounts for pod in self.pods]
         return JobFacts(
             key=self.key,
@@ -196,7 +196,7 @@ class SimJob:
 
 
 def total(amounts: Sequence[Amounts]) -> dict[str, int]:
-    """All of them added up; like ones, which is most of them, at once."""
+    """The sum; equal amounts, which is the usual case, are multiplied at once."""
     first = amounts[0]
     if all(other is first for other in amounts):
         return {name: amount * len(amounts) for name, amount in first.items()}
@@ -208,7 +208,7 @@ def total(amounts: Sequence[Amounts]) -> dict[str, int]:
 
 
 def job_of_trace(job: TraceJob, at: Micros, tenant: str) -> SimJob:
-    """The objects of a job that comes at `at`: a pod alone, or a group with a pod for each task."""
+    """The objects of a job that arrives at `at`: a single pod, or a group with a pod for each task."""
     made = _made(job, at)
     made.tenant = tenant
     made.limit = job.limit
@@ -253,7 +253,7 @@ def _pod_spec(
     models: tuple[str, ...],
     selector: tuple[tuple[str, str], ...],
 ) -> PodSpec:
-    """Like jobs share one: the scheduler then reads it once."""
+    """Equal jobs share one, so that the scheduler reads it once."""
     texts = {name: format_amount(name, amount) for name, amount in request}
     affinity = None
     if models:

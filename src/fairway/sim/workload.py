@@ -40,7 +40,7 @@ RUN = "sim.fairway.dev/run"
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """A job that comes at `at`; its objects are made then, so that what has not come takes no free capacity."""
+    """A job that arrives at `at`; its objects are created then, so that future jobs take no memory."""
 
     at: Micros
     tasks: int
@@ -54,9 +54,9 @@ def arrivals(
     problems: TraceProblems,
     manifests: Sequence[Manifests] = (),
 ) -> list[Iterator[Arrival]]:
-    """The streams of a scenario. Each has dice of its own, so that one more job does not change the others.
+    """The streams of a scenario. Each has its own dice, so that one more job does not change the others.
 
-    `manifests` are what its `workload.manifests` say, read.
+    `manifests` are the contents of its `workload.manifests`.
     """
     workload, start = scenario.file.workload, scenario.start
     streams = [
@@ -99,7 +99,7 @@ def _arrival(job: TraceJob, at: Micros, tenant: str) -> Arrival:
 
 
 def _mean_gap(job: JobTemplate, capacity: Mapping[str, int]) -> Micros:
-    """The mean time between arrivals at which the jobs ask for `load` of the cluster."""
+    """The mean time between arrivals at which the jobs request `load` of the cluster."""
     _, share = job.request.scale(job.tasks).dominant_share(Resource.of(dict(capacity)))
     if not share:
         raise InputError(f"job {job.name}: a load needs a request of something that the cluster has")
@@ -107,7 +107,7 @@ def _mean_gap(job: JobTemplate, capacity: Mapping[str, int]) -> Micros:
 
 
 def _trace(scenario: Scenario, source: TraceSource, problems: TraceProblems) -> Iterator[Arrival]:
-    """The first job that is taken comes when the run starts; the others keep their distance from it."""
+    """The first job taken arrives when the run starts; the others keep their distance from it."""
     path = scenario.resolve(source.file)
     jobs = open_trace(path, source.format, problems, source.columns)
     origin: Micros | None = None
@@ -135,7 +135,7 @@ def _later(jobs: Iterator[TraceJob], after: Micros) -> Iterator[TraceJob]:
 
 
 def _adapted(job: TraceJob, source: TraceSource) -> TraceJob:
-    """The job as the scenario wants it; InputError where it is too large to be made."""
+    """The job with the scenario's changes; InputError if it is too large."""
     if source.queue is not None:
         job = replace(job, queue=source.queue)
     if source.namespace is not None:
@@ -151,8 +151,8 @@ def _adapted(job: TraceJob, source: TraceSource) -> TraceJob:
 
 
 def reject_without_group(manifests: Manifests) -> Manifests:
-    """The manifests, with every pod rejected whose group is not among them: it would never start."""
-    groups = {kinds.key(thing)[1:] for thing in manifests.objects if isinstance(thing, PodGroup)}
+    """The manifests without pods whose group is not among them: they would never start."""
+    groups = {kinds.key(obj)[1:] for obj in manifests.objects if isinstance(obj, PodGroup)}
     alone = [
         pod
         for pod in manifests.objects
@@ -170,23 +170,23 @@ def reject_without_group(manifests: Manifests) -> Manifests:
 
 
 def refuse_unknown_queues(where: str, objects: Sequence[ApiObject], queues: set[str]) -> None:
-    """A job of a file in a queue that is not there would wait for ever, and the run would say nothing of use."""
-    for thing in objects:
-        if isinstance(thing, PodGroup):
-            queue = thing.spec.queue or DEFAULT_QUEUE
-        elif isinstance(thing, Pod) and not group_of(thing):
-            queue = queue_of(thing)
+    """A job of a file in a missing queue would wait for ever, and the run would have no meaning."""
+    for obj in objects:
+        if isinstance(obj, PodGroup):
+            queue = obj.spec.queue or DEFAULT_QUEUE
+        elif isinstance(obj, Pod) and not group_of(obj):
+            queue = queue_of(obj)
         else:
             continue
         if queue not in queues:
-            name = f"{thing.metadata.namespace}/{thing.metadata.name}"
+            name = f"{obj.metadata.namespace}/{obj.metadata.name}"
             raise InputError(f"{where}: job {name}: there is no queue {queue!r}{suggestion(queue, queues)}")
 
 
 def _manifest(
     scenario: Scenario, source: ManifestJobs, objects: Sequence[ApiObject], dice: Random
 ) -> Iterator[Arrival]:
-    """Pods and groups of files: they are small enough to be read at once."""
+    """Pods and groups from files, which are small enough to be read at once."""
     groups = {f"{o.metadata.namespace}/{o.metadata.name}": o for o in objects if isinstance(o, PodGroup)}
     jobs: dict[str, tuple[SimJob, list[Micros]]] = {}
     for pod in objects:
@@ -235,7 +235,7 @@ def _run(scenario: Scenario, source: ManifestJobs, pod: Pod, dice: Random) -> Mi
 
 
 class Estimates:
-    """Tells the scheduler the user of a job and, if the policy is clairvoyant, how long it will run."""
+    """Gives the scheduler the user of a job and, if the policy is clairvoyant, its run time."""
 
     def __init__(self, policy: Policy) -> None:
         action = policy.action("backfill")
@@ -249,7 +249,7 @@ class Estimates:
         self._known = self.from_history or self._clairvoyant
 
     def tell(self, job: SimJob) -> None:
-        """A job comes."""
+        """A job arrives."""
         self._jobs += 1
         notes: dict[str, str] = {}
         if self.from_history and job.tenant != job.namespace:

@@ -18,7 +18,7 @@ MAX_ANNOTATION_BYTES = 256 * 1024
 
 
 class SelectorRequirement(Protocol):
-    """What label and node selectors' expressions have in common."""
+    """The common part of expressions in label and node selectors."""
 
     @property
     def key(self) -> str: ...
@@ -112,13 +112,13 @@ def check_amounts(amounts: Mapping[str, str], path: Path, findings: list[Finding
 
 
 def check_requirements(resources: ResourceRequirements, path: Path, findings: list[Finding]) -> None:
-    """A container's (or whole pod's) requests and limits, and the two against each other."""
+    """The requests and limits of a container or a whole pod, also compared with each other."""
     if found := _requirements_findings(tuple(resources.requests.items()), tuple(resources.limits.items())):
         findings.extend(((*path, *inner), message) for inner, message in found)
 
 
 def check_quantity(text: str, path: Path, findings: list[Finding]) -> None:
-    """One quantity that stands for itself, not for an amount of a named resource."""
+    """A quantity that is not an amount of a named resource."""
     try:
         if parse_quantity(text).nanos >= 0:
             return
@@ -129,7 +129,7 @@ def check_quantity(text: str, path: Path, findings: list[Finding]) -> None:
 
 
 def check_readable(text: str, path: Path, findings: list[Finding]) -> None:
-    """A quantity of any size."""
+    """A quantity of any size, negative ones included."""
     try:
         parse_quantity(text)
     except QuantityError as error:
@@ -179,7 +179,7 @@ def _against_limits(requests: Mapping[str, str], limits: Mapping[str, str]) -> t
 
 
 def _can_overcommit(name: str) -> bool:
-    """Kubernetes lets a limit exceed the request only for these; a device is one's own or not."""
+    """Kubernetes allows a limit above the request only for these; devices are not shared that way."""
     return name in ("cpu", "memory", "ephemeral-storage")
 
 
@@ -236,7 +236,7 @@ def check_key(text: str, path: Path, findings: list[Finding]) -> None:
 
 
 def check_unique(names: Iterable[str], path: Path, field: str, findings: list[Finding]) -> None:
-    """The names of a list's entries, none twice; an empty one is found elsewhere."""
+    """The names of a list's entries must be unique; empty ones are reported elsewhere."""
     seen: dict[str, int] = {}
     for index, name in enumerate(names):
         if name in seen:

@@ -75,7 +75,7 @@ _PERCENT = re.compile(r"[0-9]{1,6}%", re.ASCII)
 
 
 def check_priority_class(priority: PriorityClass, findings: list[Finding]) -> None:
-    """Only classes named `system-...` may stand above everything a user can ask for."""
+    """Only classes named `system-...` may have a priority above the range of users."""
     if priority.value > HIGHEST_USER_PRIORITY and not priority.metadata.name.startswith("system-"):
         expected = f"at most {HIGHEST_USER_PRIORITY} outside the classes named system-*"
         findings.append((("value",), f"is {priority.value}, expected {expected}"))
@@ -116,7 +116,7 @@ def _check_bound(bound: int | str | None, path: Path, findings: list[Finding]) -
 
 
 def _check_within_capability(spec: QueueSpec, findings: list[Finding]) -> None:
-    """What a queue is guaranteed, or deserves, must be within its capability."""
+    """A queue's guarantee and deserved amounts must be within its capability."""
     for path, amounts in (
         (("spec", "guarantee", "resource"), spec.guarantee.resource),
         (("spec", "deserved"), spec.deserved),
@@ -128,9 +128,7 @@ def _check_within_capability(spec: QueueSpec, findings: list[Finding]) -> None:
 
 
 def queue_levels(queues: Iterable[Queue]) -> Iterator[tuple[Queue, int]]:
-    """Queues with their level in the tree that they make together, from the top. Those in a circle are left out: they
-    are a reason for the jobs there.
-    """
+    """Queues with their level in the tree, from the top. Queues in a circle are left out: their jobs get a reason."""
     known = {queue.metadata.name: queue for queue in queues}
     children: dict[str, list[Queue]] = {}
     for queue in known.values():
@@ -143,7 +141,7 @@ def queue_levels(queues: Iterable[Queue]) -> Iterator[tuple[Queue, int]]:
         number += 1
 
 
-_LONGEST_UID = 128
+_MAX_UID = 128
 
 
 def check_reservation(reservation: Reservation, findings: list[Finding]) -> None:
@@ -163,7 +161,7 @@ def check_eviction_record(record: EvictionRecord, findings: list[Finding]) -> No
 
 
 def _check_job(name: str, job: JobReference, findings: list[Finding]) -> None:
-    """Whether an object refers to a job, and has the name that this gives it."""
+    """The object must refer to a job, and be named after it."""
     path: Path = ("spec", "jobRef")
     found = len(findings)
     if job.kind == "Controller":
@@ -177,8 +175,8 @@ def _check_job(name: str, job: JobReference, findings: list[Finding]) -> None:
         check_dns_subdomain(job.name, (*path, "name"), findings)
     if not job.uid:
         findings.append(((*path, "uid"), "is empty, expected the uid of the job"))
-    elif len(job.uid) > _LONGEST_UID:
-        findings.append(((*path, "uid"), f"has {len(job.uid)} characters, expected at most {_LONGEST_UID}"))
+    elif len(job.uid) > _MAX_UID:
+        findings.append(((*path, "uid"), f"has {len(job.uid)} characters, expected at most {_MAX_UID}"))
     expected = reservation_name(job.kind, job.name)
     if len(findings) == found and name != expected:
         findings.append((("metadata", "name"), f"is {describe(name)}, expected {describe(expected)}, after its job"))
@@ -202,7 +200,7 @@ def check_node(node: Node, findings: list[Finding]) -> None:
 
 
 def check_resource_quota(quota: ResourceQuota, findings: list[Finding]) -> None:
-    """The namespace weight is left alone: whatever it says, its reader settles."""
+    """The namespace weight is not checked here; its reader handles any text."""
     for name, text in quota.spec.hard.items():
         if name != NAMESPACE_WEIGHT:
             check_quantity(text, ("spec", "hard", name), findings)
@@ -258,7 +256,7 @@ def check_plugin_pod_group(group: PluginPodGroup, findings: list[Finding]) -> No
     check_amounts(group.spec.min_resources, ("spec", "minResources"), findings)
 
 
-_LONGEST_PATTERN = 256
+_MAX_PATTERN = 256
 
 
 def check_hyper_node(hyper_node: HyperNode, findings: list[Finding]) -> None:
@@ -269,7 +267,7 @@ def check_hyper_node(hyper_node: HyperNode, findings: list[Finding]) -> None:
             findings.append((path, f"has {len(given)} of exactMatch, regexMatch and labelMatch, expected exactly one"))
         if selector.regex_match is not None and not _is_pattern(selector.regex_match.pattern):
             expected = (
-                f"a regular expression of at most {_LONGEST_PATTERN} characters without repeated repetitions "
+                f"a regular expression of at most {_MAX_PATTERN} characters without repeated repetitions "
                 "and back references"
             )
             findings.append(((*path, "regexMatch", "pattern"), f"cannot be used, expected {expected}"))
@@ -280,7 +278,7 @@ def check_hyper_node(hyper_node: HyperNode, findings: list[Finding]) -> None:
 
 
 def _is_pattern(pattern: str) -> bool:
-    if len(pattern) > _LONGEST_PATTERN or _NESTED.search(pattern):
+    if len(pattern) > _MAX_PATTERN or _NESTED.search(pattern):
         return False
     try:
         re.compile(pattern)
@@ -290,7 +288,7 @@ def _is_pattern(pattern: str) -> bool:
 
 
 _NESTED = re.compile(r"[*+}]\)?[*+{]|\([^)]*[*+][^)]*\)[*+{]|\\[1-9]")
-"""Repeated repetitions and back references: what can take exponential time to match."""
+"""Nested repetitions and back references, which can take exponential time to match."""
 
 
 def check_resource_slice(slice_: ResourceSlice, findings: list[Finding]) -> None:

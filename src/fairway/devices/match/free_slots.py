@@ -15,9 +15,8 @@ from fairway.devices.model.inventory import Inventory, Slot
 
 
 class Portion(NamedTuple):
-    """How much of a slot: whole units, or a fraction, or amounts in the order of the slot's capacity.
-
-    A request that only `looks` on (with admin access) takes nothing, whatever others have.
+    """How much of a slot: whole units, or a fraction, or amounts in the order of the slot's capacity. A request that
+    only `looks` (with admin access) takes nothing, whatever others have.
     """
 
     units: int = 0
@@ -39,7 +38,7 @@ class Share(NamedTuple):
 
 
 class FreeSlots:
-    """See the module. `take` and `give` are each other's inverse and check nothing: ask `fits` first."""
+    """What is in use of a node's slots. `take` and `give` are inverse and check nothing: call `fits` first."""
 
     __slots__ = ("_free", "counters", "inventory", "shares", "used")
 
@@ -60,7 +59,7 @@ class FreeSlots:
         return other
 
     def taking(self, index: int, units: int) -> FreeSlots:
-        """The slots after whole units of a slot were taken, where no slot has anything to do with another."""
+        """The slots after whole units of a slot were taken, on a node where slots do not affect each other."""
         other = FreeSlots.__new__(FreeSlots)
         other.inventory, other.shares, other.counters = self.inventory, self.shares, self.counters
         other.used = self.used.copy()
@@ -69,7 +68,7 @@ class FreeSlots:
         return other
 
     def taking_singles(self, slots: Sequence[int]) -> FreeSlots:
-        """The same of several slots of one unit."""
+        """The same for several slots of one unit."""
         other = self.taking(slots[0], 1)
         for index in slots[1:]:
             other.used[index] += 1
@@ -77,17 +76,17 @@ class FreeSlots:
         return other
 
     def of(self, inventory: Inventory) -> FreeSlots:
-        """The same taken of another node's devices, which are like these."""
+        """The same use of another node's devices, which are equal to these."""
         other = self.copy()
         other.inventory = inventory
         return other
 
     def key(self) -> Hashable:
-        """Equal exactly where the same things are taken."""
+        """Equal exactly if the same parts are in use."""
         return tuple(self.used), tuple(sorted(self.shares.items())) if self.shares else ()
 
     def free_slots(self) -> int:
-        """A bit for every slot that nothing is taken of."""
+        """A bit for every slot of which nothing is in use."""
         if self._free < 0:
             self._free = sum(
                 1 << index for index, used in enumerate(self.used) if not used and index not in self.shares
@@ -98,7 +97,7 @@ class FreeSlots:
         return self.used[index] > 0 or index in self.shares
 
     def units(self, index: int) -> int:
-        """Whole units that can be had now."""
+        """Whole units that are available now."""
         inventory = self.inventory
         slot = inventory.slots[index]
         if slot.group:
@@ -130,7 +129,7 @@ class FreeSlots:
         return self.has_capacity(index, portion)
 
     def has_capacity(self, index: int, portion: Portion) -> bool:
-        """Whether the capacity of a slot that is shared suffices, whatever else may be in the way."""
+        """Whether the capacity of a shared slot suffices, regardless of other obstacles."""
         slot, share = self.inventory.slots[index], self.shares.get(index)
         if not slot.shareable or share is None:
             return not slot.shareable or self._parts_fit(slot, portion)
@@ -140,7 +139,7 @@ class FreeSlots:
         )
 
     def free_milli(self, index: int) -> int:
-        """The largest fraction that can be had of a slot."""
+        """The largest fraction of a slot that is available."""
         if not self.fits(index, Portion(milli=1)):
             return 0
         share = self.shares.get(index)
@@ -188,7 +187,7 @@ class FreeSlots:
             self.counters[counter] -= units * amount
 
     def group_touched(self, index: int) -> bool:
-        """Whether a group or anything of what it is made of is taken."""
+        """Whether a group or any of its members is in use."""
         groups_of = self.inventory.groups_of
         return self.used[index] > 0 or any(
             self.touched(leaf) or any(self.used[group] for group in groups_of[leaf])
@@ -196,9 +195,7 @@ class FreeSlots:
         )
 
     def goes_with_others(self, index: int) -> bool:
-        """Whether the slot has a compatibility group in common with everything that is taken of its counter sets, or
-        none where those have none.
-        """
+        """Whether the slot shares a compatibility group with everything in use of its counter sets, or none has one."""
         for board, groups in self.inventory.slots[index].boards:
             common = groups
             for other, theirs in self.inventory.boards[board]:
@@ -216,7 +213,7 @@ class FreeSlots:
 
 
 def _parts(slot: Slot, portion: Portion) -> tuple[int, ...]:
-    """What a portion takes of each capacity; of a fraction the same part of all, rounded up."""
+    """What a portion takes of each capacity; a fraction takes the same part of all, rounded up."""
     if not portion.milli:
         return portion.capacity
     return tuple(-(-total * portion.milli // WHOLE) for _, total in slot.capacity)

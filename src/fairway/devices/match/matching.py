@@ -20,7 +20,7 @@ from fairway.devices.model.inventory import Inventory
 from fairway.devices.select.flow import can_serve
 
 MAX_STEPS = 20_000
-"""Steps of one search; far above what real nodes need."""
+"""Maximum steps of one search; far above what real nodes need."""
 
 
 class SlotRequest(NamedTuple):
@@ -33,7 +33,7 @@ class SlotRequest(NamedTuple):
     spread: bool = False
     """Take unit by unit in order of preference, even if one slot could serve them all."""
     once: bool = False
-    """Take no slot twice, though it has free capacity for that."""
+    """Take no slot twice, even if it has free capacity for that."""
 
     @property
     def whole(self) -> bool:
@@ -46,8 +46,8 @@ class SlotRequest(NamedTuple):
 
 
 class Apart(NamedTuple):
-    """Among all slots taken for these lines no value occurs twice. A slot may have several; one without any cannot be
-    taken.
+    """Among all slots taken for these requests no value occurs twice. A slot may have several; one without any cannot
+    be taken.
     """
 
     numbers: frozenset[int]
@@ -55,7 +55,7 @@ class Apart(NamedTuple):
 
 
 class Pick(NamedTuple):
-    """Some units (or one part) of a slot for a line."""
+    """Some units (or one part) of a slot for a request."""
 
     number: int
     slot: int
@@ -63,7 +63,7 @@ class Pick(NamedTuple):
 
 
 Preference = Callable[[int, FreeSlots], Sequence[int]]
-"""The candidates of a request in order of preference, as the slots are now."""
+"""The candidates of a request in order of preference, given the current use of the slots."""
 
 
 def in_stable_order(requests: Sequence[SlotRequest]) -> Preference:
@@ -73,7 +73,7 @@ def in_stable_order(requests: Sequence[SlotRequest]) -> Preference:
 def assign(
     free: FreeSlots, requests: Sequence[SlotRequest], apart: Sequence[Apart] = (), prefer: Preference | None = None
 ) -> tuple[Pick, ...] | None:
-    """The first assignment in order of preference, or None. The free slots are as before."""
+    """The first assignment in order of preference, or None. `free` is unchanged afterwards."""
     search = Search(free, requests, apart)
     if not search.possible():
         return None
@@ -89,7 +89,7 @@ def assign(
 
 
 def _merged(picks: tuple[Pick, ...]) -> tuple[Pick, ...]:
-    """Units taken of one slot for one line at different moments are one pick."""
+    """Units of one slot that were taken for one request at different times are one pick."""
     merged: dict[tuple[int, int], Pick] = {}
     parts: list[Pick] = []
     for pick in picks:
@@ -103,7 +103,7 @@ def _merged(picks: tuple[Pick, ...]) -> tuple[Pick, ...]:
 
 
 class Search:
-    """One attempt: what is left to serve, and what was taken for it so far."""
+    """One attempt: what remains to be served, and what was taken for it so far."""
 
     def __init__(self, free: FreeSlots, requests: Sequence[SlotRequest], apart: Sequence[Apart] = ()) -> None:
         self.free = free
@@ -125,7 +125,7 @@ class Search:
         self._steps = 0
 
     def possible(self) -> bool:
-        """Whether what is left can be served."""
+        """Whether the rest can be served."""
         if not self._may_be():
             return False
         line = next((i for i, left in enumerate(self.left) if left and self._needs_matching[i]), None)
@@ -149,7 +149,7 @@ class Search:
         return False
 
     def choose(self, line: int, candidates: Sequence[int]) -> bool:
-        """Take the first slot in this order with which the rest can be served, as much of it as that allows."""
+        """Takes the first slot in this order with which the rest can be served, and as much of it as that allows."""
         wanted = self.left[line]
         asked = self.requests[line]
         if asked.whole and not asked.spread and not self._rules[line] and wanted == asked.wanted:
@@ -211,7 +211,7 @@ class Search:
         return self.free.fits(slot, self.requests[line].portion(slot))
 
     def _may_be(self) -> bool:
-        """The flow over whole units, and for each line alone what else it minds: necessary, and polynomial."""
+        """The flow over whole units, and the other rules of each request alone: necessary, and polynomial."""
         free, demands = self.free, [left if self.requests[i].whole else 0 for i, left in enumerate(self.left)]
         for index, left in enumerate(self.left):
             if left and (demands[index] == 0 or self._rules[index]) and not self._some(index, left):
@@ -242,7 +242,7 @@ class Search:
         return any(slots[slot].group or slots[slot].counters or slots[slot].boards for slot in asked.candidates)
 
     def _alike(self, slot: int) -> Hashable:
-        """Slots of one mark can stand in for each other in whatever is still to be placed."""
+        """Slots with equal marks are interchangeable for everything that remains to be placed."""
         inventory: Inventory = self.free.inventory
         facts = inventory.slots[slot]
         if facts.group or inventory.groups_of[slot]:

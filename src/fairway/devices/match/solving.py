@@ -27,7 +27,7 @@ from fairway.devices.model.device import qualified
 from fairway.devices.model.inventory import Slot
 from fairway.devices.model.values import Many, Unreadable
 from fairway.devices.select.requests import (
-    MOST_DEVICES,
+    MAX_DEVICES,
     ByClaim,
     DeviceSelector,
     Option,
@@ -39,7 +39,7 @@ from fairway.resources.quantity import parse_quantity
 
 Chain = tuple[str, ...]
 Loss = Callable[[int], Any]
-"""What it costs others that a slot is used: anything sortable."""
+"""The cost to others of using a slot: anything sortable."""
 
 DEFAULT_CHAIN: Chain = ("first-fit",)
 
@@ -54,7 +54,9 @@ def preference(
     loss: Loss = no_loss,
     domains: Collection[str] | None = None,
 ) -> Preference:
-    """The candidates of each line by its chain. `domains` are the NUMA nodes to stay on, where `numa` is in a chain."""
+    """The candidates of each request by its chain. `domains` are the NUMA nodes to stay on, where `numa` is in
+    a chain.
+    """
 
     def prefer(line: int, free: FreeSlots) -> Sequence[int]:
         candidates = requests[line].candidates
@@ -86,13 +88,13 @@ def _left(request: SlotRequest, slot: int, free: FreeSlots) -> int:
 
 
 def on_domains(free: FreeSlots, slot: int, domains: Collection[str] | None) -> bool:
-    """A device that does not say where it is excludes nothing."""
+    """A device without a NUMA node is on all of them."""
     numa = free.inventory.slots[slot].device.numa()
     return domains is None or numa is None or numa in domains
 
 
 MAX_TRIES = 256
-"""Combinations of options and of values that are looked at."""
+"""Maximum combinations of options and of values that are tried."""
 _MAX_DOMAINS = 8
 
 Candidates = Callable[[DeviceSelector], tuple[int, ...]]
@@ -100,7 +102,7 @@ Candidates = Callable[[DeviceSelector], tuple[int, ...]]
 
 
 class TakenSlot(NamedTuple):
-    """So much of a slot for a need, by which of its options."""
+    """A portion of a slot for a request, and the option by which it was served."""
 
     request: int
     option: int
@@ -115,7 +117,7 @@ def solve(
     chain: Chain = DEFAULT_CHAIN,
     loss: Loss = no_loss,
 ) -> tuple[TakenSlot, ...] | None:
-    """What to take for all requests together; None if they cannot be served. `free` is as before."""
+    """What to take for all requests together; None if they cannot be served. `free` is unchanged afterwards."""
     chains = [request.strategy or chain for request in resolved.requests]
     for options in _option_vectors(resolved.requests):
         requests = _requests(free, resolved.requests, options, candidates, chains)
@@ -132,12 +134,12 @@ def _option_vectors(requests: Sequence[ResolvedRequest]) -> Iterator[tuple[int, 
 
 
 def _too_many(resolved: Sequence[ResolvedRequest], requests: Sequence[SlotRequest]) -> bool:
-    """Whether a claim would have more devices than its status can name."""
+    """Whether a claim would have more devices than its status can list."""
     devices: dict[str, int] = {}
     for written, request in zip(resolved, requests, strict=True):
         if written.claim:
             devices[written.claim] = devices.get(written.claim, 0) + request.wanted
-    return any(count > MOST_DEVICES for count in devices.values())
+    return any(count > MAX_DEVICES for count in devices.values())
 
 
 def _requests(
@@ -179,7 +181,7 @@ def _request(free: FreeSlots, option: Option, candidates: Candidates, spread: bo
 
 
 def _portion(slot: Slot, option: Option) -> Portion | None:
-    """What a claim takes of a slot: a shared one gives parts of its capacity, any other is taken whole."""
+    """What a claim takes of a slot: parts of the capacity of a shared one, otherwise the whole unit."""
     device = slot.device
     asked = {qualified(name, device.driver): amount for name, amount in option.capacity}
     have = dict(slot.capacity)
@@ -193,7 +195,7 @@ def _portion(slot: Slot, option: Option) -> Portion | None:
 
 
 def _part(total: int, asked: int | None, policy: CapacityRequestPolicy | None) -> int | None:
-    """Rounded up to what the policy allows; all of it where no amount is given. None if that cannot be."""
+    """Rounded up to what the policy allows; all of it if no amount is given. None if that is not possible."""
     if policy is None:
         return total if asked is None else asked
     if asked is None:
@@ -252,7 +254,7 @@ def _assign(
 def _fewest_domains(
     free: FreeSlots, requests: list[SlotRequest], apart: Sequence[Apart], chains: Sequence[Chain]
 ) -> tuple[str, ...] | None:
-    """The fewest NUMA nodes that can serve all lines that mind; the first by name of those."""
+    """The fewest NUMA nodes that can serve all requests with `numa`; of several sets, the first by name."""
     minding = {line for line, chain in enumerate(chains) if "numa" in chain}
     slots = {slot for line in minding for slot in requests[line].candidates}
     known = {free.inventory.slots[slot].device.numa() for slot in slots} - {None}
@@ -275,7 +277,7 @@ def _concerned(rule: Rule, options: Sequence[int]) -> list[int]:
 
 
 def _values(free: FreeSlots, slot: int, attribute: str) -> tuple[Hashable, ...]:
-    """What a device publishes under an attribute: the elements of a list, in their order, or the one value."""
+    """What a device publishes under an attribute: the elements of a list, in order, or the single value."""
     device = free.inventory.slots[slot].device
     match device.attributes.get(qualified(attribute, device.driver)):
         case None | Unreadable(""):
@@ -295,7 +297,7 @@ def _apart(free: FreeSlots, rule: Rule, concerned: list[int], requests: list[Slo
 def _narrowings(
     free: FreeSlots, requests: list[SlotRequest], together: list[tuple[str, list[int]]]
 ) -> Iterator[list[SlotRequest]]:
-    """The lines with only such candidates as have one value, for every choice of values.
+    """The requests with only candidates that have one value, for every choice of values.
 
     Lists match if they all have a value in common, so each value that some device lists is a choice of its own.
     """
@@ -323,14 +325,14 @@ def _all_could(
     concerned: Sequence[int],
     values: Mapping[int, tuple[Hashable, ...]],
 ) -> bool:
-    """Whether each line has a candidate with this value, so that it is worth a try."""
+    """Whether each request has a candidate with this value, so that it is worth a try."""
     return all(any(value in values[slot] for slot in requests[line].candidates) for line in concerned)
 
 
 def _ranks(
     free: FreeSlots, requests: list[SlotRequest], chains: Sequence[Chain], loss: Loss, picks: tuple[Pick, ...]
 ) -> list[tuple[bool, list[int]]]:
-    """How good an assignment is in order of preference, line by line."""
+    """How good an assignment is in order of preference, request by request."""
     prefer = preference(requests, chains, loss)
     ranks = []
     for index in range(len(requests)):

@@ -36,16 +36,16 @@ IDENTITY = {
     "device": "name",
     "node": "node",
 }
-"""Keys that ask what a device is, not what it publishes, and the field that answers. `Type` is an alias."""
+"""Keys for what a device is, not what it publishes, and the field of each. `Type` is an alias."""
 
 WHOLE = 1000
 """A unit, in thousandths."""
 
 BLOCKING = ("NoSchedule", "NoExecute")
-"""The effects of a taint that keep pods away which do not tolerate it."""
+"""The effects of a taint that exclude pods without a toleration."""
 
 NUMA_KEYS = ("numa", "numaNode", "resource.kubernetes.io/numaNode")
-"""Attributes that say on which NUMA node a device is; the first that is there counts."""
+"""Attributes that hold the NUMA node of a device; the first that is present counts."""
 
 
 class DeviceId(NamedTuple):
@@ -58,7 +58,7 @@ class DeviceId(NamedTuple):
 
 
 class CounterUse(msgspec.Struct, frozen=True):
-    """What one use of a device takes from a counter that it shares with others of its pool."""
+    """What one use of a device takes from a counter that it shares with other devices of its pool."""
 
     counter_set: str
     counter: str
@@ -87,30 +87,28 @@ class Device(msgspec.Struct, frozen=True):
     members: tuple[str, ...] = ()
     healthy: bool = True
     policies: Mapping[str, CapacityRequestPolicy] = msgspec.field(default_factory=dict)
-    """How the capacity of a shared device may be cut, by qualified name."""
+    """How the capacity of a shared device may be divided, by qualified name."""
     boards: Mapping[str, frozenset[str]] = msgspec.field(default_factory=dict)
-    """For each counter set that it takes from, its compatibility groups there."""
+    """Its compatibility groups, by counter set."""
     spans: bool = False
     """Whether devices of other nodes take from the same counter sets."""
     reachable: bool = True
-    """False on nodes that know the device only because it takes from the counter sets of theirs."""
+    """False on nodes that have the device only because it takes from their counter sets."""
     binding_conditions: tuple[str, ...] = ()
-    """What its driver sets once a pod to which it is allocated may be bound;"""
+    """Conditions that its driver sets once a pod that has it may be bound."""
     binding_failure_conditions: tuple[str, ...] = ()
-    """or where it cannot be."""
+    """Conditions that its driver sets if such a pod cannot be bound."""
     resource: str = ""
-    """The extended resource of its node that it is a unit of, where that is not its kind."""
+    """The extended resource of its node that counts it, if that is not its kind."""
 
     @property
     def usable(self) -> bool:
-        """Whether a request without tolerations may be given it."""
+        """Whether a request without tolerations may use it."""
         return self.healthy and self.reachable and not any(taint.effect in BLOCKING for taint in self.taints)
 
     @property
     def unit_of(self) -> str:
-        """The extended resource that counts it, if the node lists that. A group is none of the units: its members
-        are.
-        """
+        """The extended resource that counts it, if the node lists that. Groups are not counted: their members are."""
         return "" if self.members else self.resource or self.kind
 
     @property
@@ -118,7 +116,7 @@ class Device(msgspec.Struct, frozen=True):
         return DeviceId(self.node, self.driver, self.pool, self.name)
 
     def lookup(self, key: str) -> Value | None:
-        """What a class means by `key`: first what the device is, then its attributes, then its capacity."""
+        """The value of `key`: first what the device is, then its attributes, then its capacity."""
         if field := IDENTITY.get(key):
             identity: str = getattr(self, field)
             return Text(identity) if identity else None
@@ -129,7 +127,7 @@ class Device(msgspec.Struct, frozen=True):
         return None if quantity is None else of_quantity(quantity)
 
     def numa(self) -> str | None:
-        """The NUMA node it is on, if it says so."""
+        """Its NUMA node, if it publishes one."""
         for key in NUMA_KEYS:
             value = self.attributes.get(qualified(key, self.driver))
             if value is not None:
@@ -138,7 +136,7 @@ class Device(msgspec.Struct, frozen=True):
 
 
 def qualified(name: str, driver: str) -> str:
-    """The name with its domain, which is the driver's own if it has none."""
+    """The name with its domain, by default the driver's own."""
     return name if "/" in name or not driver else f"{driver}/{name}"
 
 
@@ -166,12 +164,12 @@ _ANNOTATION = msgspec.json.Decoder(list[_Annotated], float_hook=Raw)
 
 
 def from_slice(spec: ResourceSliceSpec) -> tuple[Device, ...]:
-    """The devices of one ResourceSlice; `node` is empty where a node selector says which nodes reach it."""
+    """The devices of one ResourceSlice; `node` is empty where a node selector decides which nodes reach it."""
     return tuple(_published(spec, device) for device in spec.devices)
 
 
 def from_annotation(node: str, text: str) -> tuple[Device, ...]:
-    """The devices of the node annotation, in its order. All attributes are raw text, numbers as written."""
+    """The devices of the node annotation, in order. All attributes are raw text, numbers as written."""
     try:
         entries = _ANNOTATION.decode(text)
         devices = tuple(_annotated(node, entry) for entry in entries)
@@ -236,7 +234,7 @@ def _published(spec: ResourceSliceSpec, device: PublishedDevice) -> Device:
 
 
 def _published_kind(attributes: Mapping[str, Value], driver: str) -> str:
-    """The string attribute `kind`, else `type`, else the driver; an empty string says nothing."""
+    """The string attribute `kind`, else `type`, else the driver; an empty string is ignored."""
     for name in ("kind", "type"):
         value = attributes.get(qualified(name, driver))
         if isinstance(value, Text) and value.text:
@@ -246,7 +244,7 @@ def _published_kind(attributes: Mapping[str, Value], driver: str) -> str:
 
 def _published_members(attributes: Mapping[str, Value], driver: str) -> tuple[str, ...]:
     """A list of names, or, for drivers that cannot publish lists, a text with commas; where that is too long for one
-    attribute it goes on in `members2`, `members3` and so on.
+    attribute it continues in `members2`, `members3` and so on.
     """
     found: list[str] = []
     for number in count(1):

@@ -19,13 +19,13 @@ BoardKey = tuple[str, str, str]
 """Driver, pool and counter set."""
 
 Counters = Mapping[CounterKey, int]
-"""What pools have to share out, in billionths."""
+"""The counters of pools, in billionths."""
 
 NO_COUNTERS: Counters = {}
 
 
 class Slot(NamedTuple):
-    """One thing to take. `counters` are (index of the counter, amount) per unit, `capacity` amounts by name."""
+    """One unit of choice. `counters` are (index of the counter, amount) per unit, `capacity` amounts by name."""
 
     device: Device
     quantity: int
@@ -33,7 +33,7 @@ class Slot(NamedTuple):
     leaves: tuple[int, ...]
     group: bool
     usable: bool
-    """Whether a request without tolerations may have it."""
+    """Whether a request without tolerations may use it."""
     counters: tuple[tuple[int, int], ...] = ()
     capacity: tuple[tuple[str, int], ...] = ()
     boards: tuple[tuple[int, frozenset[str]], ...] = ()
@@ -41,9 +41,9 @@ class Slot(NamedTuple):
 
 
 class Inventory:
-    """The slots of a node; nothing here changes. What is taken of them is in `FreeSlots`.
+    """The slots of a node; immutable. What is in use of them is in `FreeSlots`.
 
-    It is not `complete` while a pool of the node is not used: it is not known then what all its devices are.
+    It is not `complete` while a pool of the node is not used: its devices are not all known then.
     """
 
     __slots__ = ("boards", "complete", "counters", "groups_of", "singles", "slots")
@@ -89,7 +89,7 @@ class Inventory:
         return len(self.slots)
 
     def structure(self) -> Hashable:
-        """Equal for nodes whose devices differ in nothing but names and attributes."""
+        """Equal for nodes whose devices differ only in names and attributes."""
         return tuple(
             (
                 slot.device.kind,
@@ -106,7 +106,7 @@ class Inventory:
 
 
 def _slots_of(device: Device) -> int:
-    """A shareable device is cut unit by unit, so each of its units is a slot."""
+    """A shareable device is divided unit by unit, so each of its units is a slot."""
     return device.quantity if device.shareable and not device.members else 1
 
 
@@ -121,7 +121,7 @@ def _key(device: Device, counter_set: str, counter: str) -> CounterKey:
 
 
 def _consumption(device: Device, places: Mapping[CounterKey, int]) -> tuple[tuple[int, int], ...]:
-    """A negative amount is none: it must not become capacity for others."""
+    """A negative amount counts as zero: it must not add capacity for others."""
     found = ((_key(device, use.counter_set, use.counter), use.amount.nanos) for use in device.consumes)
     return tuple((places[key], amount) for key, amount in found if amount > 0)
 
@@ -131,13 +131,13 @@ def _boards_of(device: Device) -> Iterator[tuple[BoardKey, frozenset[str]]]:
 
 
 def _boards(devices: Iterable[Device]) -> dict[BoardKey, int]:
-    """A number for each counter set on which some device has a compatibility group; elsewhere all go together."""
+    """A number for each counter set on which some device has a compatibility group; elsewhere all are compatible."""
     found = {key for device in devices for key, groups in _boards_of(device) if groups}
     return {key: index for index, key in enumerate(sorted(found))}
 
 
 def _leaves(devices: list[Device]) -> list[tuple[int, ...]]:
-    """For each slot the slots it is made of; for a group that cannot be, none."""
+    """For each slot its member slots; for a group that is not usable, none."""
     by_name: dict[tuple[str, str, str], list[int]] = {}
     for index, device in enumerate(devices):
         by_name.setdefault((device.driver, device.pool, device.name), []).append(index)

@@ -34,13 +34,13 @@ from fairway.state.labels import NAME_FIELD, term_holds
 
 
 class TaintRules:
-    """The rules by name; they count in the order of their names."""
+    """The rules by name; they apply in the order of their names."""
 
     def __init__(self) -> None:
         self._rules: dict[str, DeviceTaintRule] = {}
 
     def put(self, name: str, rule: DeviceTaintRule | None) -> list[DeviceTaintSelector]:
-        """Take a rule in, or forget it; returns the selectors of the devices for which that may matter."""
+        """Adds or removes a rule; returns the selectors of the devices that it may affect."""
         before = self._rules.pop(name, None)
         if rule is not None:
             self._rules[name] = rule
@@ -48,7 +48,7 @@ class TaintRules:
         return [selector for selector in selectors if selector is not None]
 
     def tainted(self, devices: tuple[Device, ...], driver: str, pool: str) -> tuple[Device, ...]:
-        """The devices of a pool with the taints of all rules that mean them."""
+        """The devices of a pool with the taints of all rules that match them."""
         by_name: dict[str | None, list[DeviceTaint]] = {}
         for name in sorted(self._rules):
             spec = self._rules[name].spec
@@ -61,12 +61,12 @@ class TaintRules:
 
 
 def means_pool(selector: DeviceTaintSelector, driver: str, pool: str) -> bool:
-    """Whether a rule may mean devices of a pool."""
+    """Whether a rule may match devices of a pool."""
     return selector.driver in (None, driver) and selector.pool in (None, pool)
 
 
 def with_members(devices: Iterable[Device]) -> Iterator[Device]:
-    """The devices of a node, groups with the taints and the health of the devices that they are made of."""
+    """The devices of a node, groups with the taints and the health of their members."""
     known = list(devices)
     if not any(device.members for device in known) or not any(_is_sick(device) for device in known):
         yield from known
@@ -83,7 +83,7 @@ def _is_sick(device: Device) -> bool:
 
 
 def _parts(group: Device, by_name: Mapping[tuple[str, str, str], Device]) -> list[Device]:
-    """All devices below a group, through groups of groups; one that contains itself ends here."""
+    """All devices below a group, through nested groups; a group that contains itself ends here."""
     found: dict[str, Device] = {}
     ahead = list(group.members)
     while ahead:
@@ -105,7 +105,7 @@ PoolKey = tuple[str, str]
 
 
 class Reach(NamedTuple):
-    """Devices that the same nodes reach: one node by name, those a selector matches, or (neither) all."""
+    """Devices that the same nodes reach: one node by name, those that a selector matches, or (neither) all."""
 
     node: str
     selector: NodeSelector | None
@@ -120,7 +120,7 @@ class Reach(NamedTuple):
 
 
 class Pool(NamedTuple):
-    """A pool as it counts now. With a `problem` it is not used: it still has the places it reaches, without devices."""
+    """The current state of a pool. With a `problem` it is not used: it keeps the places it reaches, without devices."""
 
     key: PoolKey
     generation: int
@@ -132,7 +132,7 @@ class Pool(NamedTuple):
 
 
 class Pools:
-    """All slices known, by name; a pool is put together when it is asked for after a change."""
+    """All known slices, by name; a pool is assembled on first use after a change."""
 
     def __init__(self) -> None:
         self._slices: dict[str, ResourceSlice] = {}
@@ -144,7 +144,7 @@ class Pools:
         return iter(sorted(self._names))
 
     def upsert(self, slice_: ResourceSlice) -> set[PoolKey]:
-        """Take a slice in; returns the pools that may be others now."""
+        """Adds a slice; returns the pools that may have changed."""
         changed = self.delete(slice_.metadata.name)
         name, key = slice_.metadata.name, pool_key(slice_)
         self._slices[name] = slice_
@@ -202,7 +202,7 @@ def pool_key(slice_: ResourceSlice) -> PoolKey:
 
 
 def check_slice(slice_: ResourceSlice) -> None:
-    """Raises what reading the slice raises: a pool is only put together from slices that can be read."""
+    """Raises what reading the slice raises: a pool is assembled only from readable slices."""
     for counters in slice_.spec.shared_counters:
         for counter in counters.counters.values():
             parse_quantity(counter.value)
@@ -238,7 +238,7 @@ def _incomplete(generation: int, current: list[ResourceSlice]) -> str:
 
 
 def _contradiction(current: list[ResourceSlice]) -> str:
-    """What makes a pool invalid as Kubernetes has it; "" if nothing does."""
+    """Why a pool is invalid by the rules of Kubernetes; "" if it is not."""
     names = Counter(device.name for slice_ in current for device in slice_.spec.devices)
     if twice := [name for name, count in names.items() if count > 1]:
         return f"the device name {min(twice)!r} occurs more than once"
@@ -283,7 +283,7 @@ def _reaches(slice_: ResourceSlice) -> Iterable[Reach]:
 
 
 def _reach(node: str, selector: NodeSelector | None, devices: tuple[Device, ...]) -> Reach:
-    """A selector that can only mean one node is as good as its name."""
+    """A selector that matches a single node by name is treated as that name."""
     if node or selector is None or not (single := _single_node(selector)):
         return Reach(node, selector, devices)
     return Reach(single, None, tuple(msgspec.structs.replace(device, node=single) for device in devices))
@@ -301,7 +301,7 @@ def _single_node(selector: NodeSelector) -> str:
 
 
 KIND_PREFIX = "devices.fairway.dev/"
-"""Dimensions that count devices by kind, where no plain resource does."""
+"""Prefix of dimensions that count devices by kind, where no plain resource does."""
 
 _NATIVE = frozenset({"cpu", "memory", "pods", "ephemeral-storage", "storage"})
 _NATIVE_PREFIXES = ("hugepages-", "attachable-volumes-", CLASS_PREFIX, KIND_PREFIX)
@@ -313,7 +313,7 @@ def is_plain_resource(name: str) -> bool:
 
 
 def _beyond(here: Iterable[Device], away: Iterable[Device]) -> Iterator[Device]:
-    """Devices that a node does not reach, but that take from the counter sets of those it does."""
+    """Devices that a node does not reach, but that take from the counter sets of devices that it does."""
     boards = {board for device in here for board in device.boards}
     for device in away:
         if not boards.isdisjoint(device.boards):
@@ -321,7 +321,7 @@ def _beyond(here: Iterable[Device], away: Iterable[Device]) -> Iterator[Device]:
 
 
 class Locator:
-    """The slices known, by the node they are on."""
+    """The known slices, by the node they are on."""
 
     def __init__(self, state: ClusterState) -> None:
         self._state = state
@@ -335,21 +335,21 @@ class Locator:
     # -- slices -----------------------------------------------------------------------------------------------
 
     def upsert_slice(self, slice_: ResourceSlice) -> set[int]:
-        """Returns the rows whose devices may be others now."""
+        """Returns the rows whose devices may have changed."""
         return self._repool(self._pools.upsert(slice_))
 
     def delete_slice(self, name: str) -> set[int]:
         return self._repool(self._pools.delete(name))
 
     def upsert_taint_rule(self, rule: DeviceTaintRule) -> set[int]:
-        """Returns the rows whose devices may be tainted in another way now."""
+        """Returns the rows whose taints may have changed."""
         return self._repool(self._pools.upsert_rule(rule))
 
     def delete_taint_rule(self, name: str) -> set[int]:
         return self._repool(self._pools.delete_rule(name))
 
     def rows_of(self, pools: set[PoolKey]) -> set[int]:
-        """The rows on which there may be devices of these pools."""
+        """The rows that may have devices of these pools."""
         if not self._network.isdisjoint(pools):
             return set(range(len(self._state.nodes)))
         return self._rows({name for pool in pools for name in self._nodes_of.get(pool, ())})
@@ -381,7 +381,7 @@ class Locator:
     # -- nodes ------------------------------------------------------------------------------------------------
 
     def devices(self, row: int) -> tuple[list[Device], dict[CounterKey, int], bool]:
-        """The devices of a row, the counters that they share, and whether all pools of the row are used."""
+        """The devices of a row, their shared counters, and whether all pools of the row are used."""
         nodes = self._state.nodes
         self._bad_annotations.pop(row, None)
         if not nodes.alive[row]:

@@ -31,7 +31,7 @@ _NUMBER = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?( ?)(.*)", re.DOTALL)
 _EXPONENT = re.compile(r"[eE]([+-]?[0-9]{1,4})")
 
 Exact = int | Fraction
-"""An exact value; whole ones are kept as int, which compares much faster."""
+"""An exact value; integers are kept as int, which compares much faster."""
 
 
 class Dimension(Enum):
@@ -51,12 +51,12 @@ class Number(msgspec.Struct, frozen=True):
     dimension: Dimension
     text: str
     may_be_bytes: bool = False
-    """A scalar that may also meet bytes."""
+    """A scalar that may also be compared with bytes."""
     ambiguous: bool = False
     """Written with a unit that is often misread (`GBPS`)."""
 
     def meets(self, other: Number) -> bool:
-        """Whether the two can be compared at all."""
+        """Whether the two can be compared."""
         if self.dimension is other.dimension:
             return True
         return (self.may_be_bytes and other.dimension is Dimension.BYTES) or (
@@ -98,7 +98,7 @@ _UNITS = _units()
 
 @lru_cache(maxsize=65536)
 def parse_number(text: str) -> Number | None:
-    """The number that the text stands for, if it is one. A unit may follow one blank, a bare suffix none."""
+    """The number in a text, if it is one. A unit may follow one space, a bare suffix none."""
     if len(text) > MAX_TEXT:
         return None
     match = _NUMBER.match(text)
@@ -121,7 +121,7 @@ def of_int(value: int) -> Number:
 
 
 def of_quantity(quantity: Quantity) -> Number:
-    """A capacity as a driver publishes it: a scalar or bytes, as the reader takes it."""
+    """A capacity as a driver publishes it: a scalar or bytes, depending on the comparison."""
     return _of_nanos(quantity.nanos, quantity.format)
 
 
@@ -143,7 +143,7 @@ def _suffix_factor(suffix: str) -> Exact | None:
 
 
 MAX_VERSION = 64
-"""The longest version that Kubernetes publishes."""
+"""Maximum length of a version that Kubernetes publishes."""
 
 _MAX_DIGITS = 18
 _VERSION = re.compile(
@@ -178,7 +178,7 @@ class Version(msgspec.Struct, frozen=True):
 
 @lru_cache(maxsize=65536)
 def parse_version(text: str) -> Version | None:
-    """The version that the text stands for, if it is one."""
+    """The version in a text, if it is one."""
     match = _VERSION.fullmatch(text) if len(text) <= MAX_VERSION else None
     if match is None:
         return None
@@ -191,12 +191,12 @@ def parse_version(text: str) -> Version | None:
 
 
 def is_marked(text: str) -> bool:
-    """Whether a text starts as `v8` does: such a text means a version."""
+    """Whether a text starts as `v8` does, which marks a version."""
     return _MARKED.match(text) is not None
 
 
 def is_unmistakable(text: str) -> bool:
-    """Whether raw text is to be taken for a version: marked, or with three dotted numbers."""
+    """Whether raw text is read as a version: marked, or with three dotted numbers."""
     return is_marked(text) or _THREE_PARTS.match(text) is not None
 
 
@@ -212,7 +212,7 @@ NOT_ORDERED: Final = "NotOrdered"
 """The attribute is of a type that has no order."""
 
 PROBLEMS = (TYPE_MISMATCH, DIMENSION_MISMATCH, NOT_ORDERED)
-"""Reasons that point at a class or device written wrongly, rather than at a device that merely differs."""
+"""Reasons that point to an error in a class or device, rather than to a device that differs."""
 
 
 class Raw(msgspec.Struct, frozen=True):
@@ -244,7 +244,7 @@ class Unreadable(msgspec.Struct, frozen=True):
 
 
 Settled = Text | Flag | Number | Version | Unreadable
-"""What is known to be of a type."""
+"""A value of a known type."""
 Scalar = Raw | Settled
 
 
@@ -262,17 +262,17 @@ Value = Scalar | Many
 
 
 class Relation(Enum):
-    """How an attribute stands to an operand."""
+    """How an attribute compares with an operand."""
 
     LESS = "less"
     EQUAL = "equal"
     GREATER = "greater"
     UNEQUAL = "unequal"
-    """Different, where there is no order."""
+    """Different, for types without an order."""
 
 
 class Operand(msgspec.Struct, frozen=True):
-    """A value of a class, read once in every way that an attribute may ask for."""
+    """A value of a class, parsed once as every type that an attribute may have."""
 
     text: str
     number: Number | None
@@ -295,7 +295,7 @@ def operand(text: str) -> Operand:
 
 @lru_cache(maxsize=65536)
 def infer(text: str) -> Text | Flag | Number | Version:
-    """What raw text is taken for."""
+    """The value that raw text is read as."""
     if text in ("true", "false"):
         return Flag(text == "true")
     if (number := parse_number(text)) is not None:
@@ -306,7 +306,7 @@ def infer(text: str) -> Text | Flag | Number | Version:
 
 
 def settle(value: Scalar, other: Operand) -> Settled:
-    """The attribute as what it meets this operand as."""
+    """The attribute in the type in which it is compared with this operand."""
     if not isinstance(value, Raw):
         return value
     marked = parse_version(value.text) if other.marked_version else None
@@ -314,7 +314,7 @@ def settle(value: Scalar, other: Operand) -> Settled:
 
 
 def relate(value: Settled, other: Operand) -> Relation | str:
-    """How the attribute stands to the operand, or the reason why that cannot be said."""
+    """How the attribute compares with the operand, or the reason why it cannot be compared."""
     match value:
         case Number():
             if other.number is None:

@@ -23,7 +23,7 @@ from fairway.devices.select.selectors import ORDER, Finding, Matcher, Requiremen
 from fairway.resources.quantity import INT64_MAX, Format, Quantity
 
 NOT_EXPORTED: Final = "NotExported"
-"""CEL cannot say it; what depends on it was left out."""
+"""CEL cannot express it; what depends on it was left out."""
 SELECTS_NOTHING: Final = "SelectsNothing"
 """Exported, but no value that a driver can publish matches it."""
 
@@ -42,14 +42,14 @@ _INVISIBLE = ("pool", "device", "node")
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """The expression, and what it does not say. None if there is none that selects only what the class does."""
+    """The expression, and what it does not express. None if no expression selects only what the class does."""
 
     expression: str | None
     findings: tuple[Finding, ...]
 
 
 def export(spec: ResourceClassSpec) -> Export:
-    """The DeviceClass selector that gives the same answers on what drivers publish."""
+    """The DeviceClass selector that selects the same devices among those that drivers publish."""
     if spec.includes:
         message = "CEL does not see what the members of a group are, a DeviceClass would select other groups too"
         return Export(None, (Finding("includes", NOT_EXPORTED, message),))
@@ -110,7 +110,7 @@ def _requirement(requirement: Requirement) -> str:
 
 
 def _text(value: str, operator: str, operands: Sequence[Operand]) -> str:
-    """A value that is always there and always a string."""
+    """A value that is always present and always a string."""
     if operator in ("In", "Eq", "NotIn"):
         listed = f"{value} in [{', '.join(_quote(o.text) for o in operands)}]"
         return _not(listed) if operator == "NotIn" else listed
@@ -148,7 +148,7 @@ def _in(value: str, operands: Sequence[Operand]) -> str:
 
 
 def _not_in(value: str, operands: Sequence[Operand]) -> str:
-    """Of a type as which every operand can be read, and equal to none."""
+    """Of a type in which every operand can be read, and equal to none."""
     cases = []
     for is_type, read in _types(value):
         found = dict.fromkeys(map(read, operands))
@@ -159,10 +159,10 @@ def _not_in(value: str, operands: Sequence[Operand]) -> str:
 
 
 def _types(value: str) -> list[tuple[str, Callable[[Operand], str | None]]]:
-    """For each type of attribute: how to ask for it, and its literal of an operand.
+    """For each type of attribute: the type test, and its literal of an operand.
 
-    No literal (None) means that the operand cannot be read as the type, an empty one that it can, but that no
-    value of the type is equal to it.
+    No literal (None) means that the operand cannot be read as the type, an empty one that it can, but that no value of
+    the type equals it.
     """
     return [
         (f"type({value}) in [string]", lambda o: _quote(o.text)),
@@ -202,7 +202,7 @@ def _steps(number: Exact, per_unit: int) -> tuple[int, bool]:
 
 
 def _rounded(operator: str, whole: bool) -> str:
-    """The operator that means the same after an operand between two steps was rounded down."""
+    """The operator that has the same meaning after an operand between two steps was rounded down."""
     if whole:
         return operator
     return "Gt" if operator.startswith("Gt") else "LtEq"
@@ -228,7 +228,7 @@ def _quantity_operand(operand: Operand) -> Exact | None:
 
 
 def _quantity_literal(nanos: int) -> str:
-    """The shorter of both ways to write it; Kubernetes caps binary ones at int64."""
+    """The shorter of the two notations; Kubernetes caps binary ones at int64."""
     texts = [str(Quantity(nanos))]
     if abs(nanos) <= INT64_MAX * _NANO:
         texts.append(str(Quantity(nanos, Format.BINARY_SI)))

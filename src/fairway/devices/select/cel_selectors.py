@@ -45,19 +45,19 @@ ENVIRONMENT = Environment(
 _KEPT_DEVICES = 8192
 _KEPT_TEXTS = 4096
 _KEPT_ANSWERS = 8192
-"""Of one text."""
+"""For one expression."""
 QUICK = 1000
-"""Steps after which an evaluation is begun again in a way that can be interrupted; most selectors take some ten."""
+"""Steps after which an evaluation is restarted in an interruptible way; most selectors take about ten."""
 COMPILING = 500
 PER_CHARACTER = 2
-"""What compiling an expression counts, in steps: as long as that many take."""
+"""The cost of compiling an expression, in steps that take as long."""
 EVALUATING = 3
-"""What an evaluation counts besides its steps."""
+"""The fixed cost of an evaluation, besides its steps."""
 Document = Callable[[], Mapping[str, Any]]
 
 
 class Purse(Protocol):
-    """What a namespace may still spend in the cycle of a moment."""
+    """What a namespace may still spend in the cycle at `now`."""
 
     @property
     def now(self) -> Micros: ...
@@ -70,7 +70,7 @@ class Purse(Protocol):
 
 @lru_cache(maxsize=_KEPT_TEXTS)
 def _compiled(text: str) -> Program | str:
-    """The program, or why there is none: that a text does not compile takes as long to find out."""
+    """The program, or the error: finding out that a text does not compile takes as long as compiling it."""
     try:
         return ENVIRONMENT.program(text, probes=False)
     except InputError as error:
@@ -78,7 +78,7 @@ def _compiled(text: str) -> Program | str:
 
 
 class _Charge(NamedTuple):
-    """What was spent on something in the cycle of a moment."""
+    """The cost that was charged, and the cycle that was charged."""
 
     at: Micros
     units: int
@@ -103,7 +103,7 @@ class _Begun:
 
 
 class _Text:
-    """One expression, with its answers by what it reads of a device."""
+    """One expression, with its answers by the parts of a device that it reads."""
 
     __slots__ = ("answers", "begun", "charge", "probed", "program", "reads", "refusal")
 
@@ -116,7 +116,7 @@ class _Text:
         self.begun: dict[Hashable, _Begun] = {}
         self.charge = charge
         self.probed = self.program is None
-        """Whether it is known if the expression costs too much for any device."""
+        """Whether it was checked if the expression costs too much for any device."""
 
 
 _PROBE: Hashable = "on nothing"
@@ -129,15 +129,15 @@ class SelectorAnswers(
     inputs=("none: the key is the whole question",),
     saves="evaluating the selectors on every device",
 ):
-    """The answers of all expressions that a state has had to ask, at most so many."""
+    """The answers of all expressions that were evaluated for a state, up to a maximum number."""
 
     def __init__(self) -> None:
         super().__init__()
         self._texts: dict[str, _Text] = {}
         self.evaluations = 0
-        """How many there were; equal devices and repeated questions are not among them."""
+        """The number of evaluations; equal devices and repeated questions are evaluated once."""
         self.refusals = 0
-        """Rises when an expression is found that cannot be used."""
+        """Increases when an expression turns out to be unusable."""
 
     def refusal(self, text: str) -> str:
         """Why an expression cannot be used at all; "" if it can."""
@@ -147,7 +147,7 @@ class SelectorAnswers(
         return found.refusal
 
     def answer(self, text: str, device: Device) -> Evaluation:
-        """What an expression says of a device: `True` selects it, everything else does not."""
+        """The result of an expression for a device: only `True` selects it."""
         found = self._text(text)
         if not found.probed:
             self._probe(text, found, None)
@@ -158,7 +158,7 @@ class SelectorAnswers(
         return answer
 
     def prepare(self, texts: Sequence[str], devices: Iterable[Device], purse: Purse) -> bool:
-        """Find out what expressions say of devices, as far as it takes; False where the purse did not suffice."""
+        """Evaluates expressions on devices as far as necessary; False if the purse did not suffice."""
         found: list[_Text] = []
         for text in texts:
             bought = self._bought(text, purse)
@@ -170,7 +170,7 @@ class SelectorAnswers(
         return all(self._holds(found, device, purse) is not None for device in devices)
 
     def _holds(self, texts: list[_Text], device: Device, purse: Purse) -> bool | None:
-        """Whether all hold for a device; None if that is not known."""
+        """Whether all hold for a device; None if that is not known yet."""
         for text in texts:
             answer = self._answer(text, _key(text.reads, device), lambda: _facts(device).document, purse)
             if answer is None:
@@ -189,7 +189,7 @@ class SelectorAnswers(
         return found
 
     def _bought(self, text: str, purse: Purse) -> _Text | None:
-        """The compiled expression, if there is enough to compile it."""
+        """The compiled expression, if the purse can pay for compiling it."""
         known = self._texts.get(text)
         if known is None or known.charge.at == purse.now:
             if purse.left <= 0:
@@ -200,7 +200,7 @@ class SelectorAnswers(
         return found
 
     def _probe(self, text: str, found: _Text, purse: Purse | None) -> bool:
-        """Find out whether an expression costs too much for any device; False if that is not known yet."""
+        """Checks whether an expression costs too much for any device; False if that is not known yet."""
         if found.program is None:
             return True
         answer = self._answer(found, _PROBE, lambda: ENVIRONMENT.probe, purse)
@@ -213,7 +213,7 @@ class SelectorAnswers(
         return True
 
     def _answer(self, found: _Text, key: Hashable, document: Document, purse: Purse | None) -> Evaluation | None:
-        """The answer, evaluated now if it is not known; None where there is not enough left for that."""
+        """The answer, evaluated now if it is not cached; None if the purse cannot pay for that."""
         known = found.answers.get(key)
         if known is not None and (purse is None or known.charge.at != purse.now):
             return known.evaluation
@@ -263,7 +263,7 @@ class SelectorAnswers(
 
 
 class _Facts:
-    """A device as an expression sees it, and its parts as something that can be compared."""
+    """A device as an expression sees it, and its parts as comparable keys."""
 
     __slots__ = ("_document", "_domains", "device", "keys")
 
@@ -324,7 +324,7 @@ _devices: dict[int, _Facts] = {}
 
 
 def _facts(device: Device) -> _Facts:
-    """Kept for devices that are asked about again; a device never changes."""
+    """Cached by identity; a device never changes."""
     known = _devices.get(id(device))
     if known is None or known.device is not device:
         if len(_devices) >= _KEPT_DEVICES:
@@ -334,7 +334,7 @@ def _facts(device: Device) -> _Facts:
 
 
 def _key(reads: tuple[Path, ...], device: Device) -> Hashable:
-    """What an expression that reads these parts can tell devices apart by."""
+    """What an expression that reads these parts can distinguish devices by."""
     if not reads:
         return ()
     facts = _facts(device)

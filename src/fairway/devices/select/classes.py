@@ -44,7 +44,7 @@ class CompiledClass:
         self.set_circle(None)
 
     def set_circle(self, circle: Sequence[str] | None) -> None:
-        """Whether it includes itself by way of others."""
+        """Whether it includes itself through other classes."""
         problems = [f"spec.{problem}" for problem in self.matcher.problems]
         if circle:
             problems.append(f"spec.includes: {' -> '.join(circle)} goes in a circle, expected classes that do not")
@@ -55,7 +55,7 @@ class CompiledClass:
         return bool(self.spec.includes)
 
     def selects_alone(self, device: Device) -> bool:
-        """What its own selectors say; a nested class without any leaves it to the members."""
+        """Whether its own selectors match; a nested class without any leaves the decision to the members."""
         if self.problems:
             return False
         if self.nested:
@@ -63,13 +63,13 @@ class CompiledClass:
         return self.matcher.selects(device)
 
     def admits(self, labels: Mapping[str, str]) -> bool:
-        """Whether pods of a namespace with these labels may ask for it."""
+        """Whether pods of a namespace with these labels may request it."""
         allowed = self.spec.allowed_namespaces
         return allowed is None or matches(allowed, labels)
 
 
 class ClassTable:
-    """All classes there are, in order of name, so that nothing depends on the order in which they came."""
+    """All classes, in order of name, so that nothing depends on the order of events."""
 
     def __init__(self, classes: Iterable[ResourceClass] = ()) -> None:
         self._classes: dict[str, CompiledClass] = {}
@@ -87,11 +87,11 @@ class ClassTable:
         return self._classes.get(name)
 
     def put(self, resource_class: ResourceClass) -> None:
-        """Take a class in; `settle` when all are in."""
+        """Adds a class; call `settle` after the last one."""
         self._classes[resource_class.metadata.name] = CompiledClass(resource_class)
 
     def drop(self, resource_class: ResourceClass) -> None:
-        """Without `settle`, as in `put`."""
+        """Removes a class; call `settle` afterwards."""
         self._classes.pop(resource_class.metadata.name, None)
 
     def add(self, resource_class: ResourceClass) -> None:
@@ -113,7 +113,7 @@ class ClassTable:
         return [f"resourceclass {found.name}: spec.{warning}" for found in self for warning in found.matcher.warnings]
 
     def selecting(self, device: Device) -> frozenset[str]:
-        """The classes whose own selectors match a device, nested ones left out. Alike devices are worked out once."""
+        """The classes whose own selectors match a device, without nested ones. Equal devices are evaluated once."""
         alike = tuple(map(device.lookup, self._keys))
         found = self._known.get(alike)
         if found is None:
@@ -133,7 +133,7 @@ class ClassTable:
         return found
 
     def settle(self) -> None:
-        """After a change: what is remembered, the order of nested classes, and which classes go in a circle."""
+        """Recomputes, after a change, the caches, the order of nested classes, and which classes form a circle."""
         keys = (key for known in self._classes.values() for key in known.matcher.keys)
         self._keys: tuple[str, ...] = tuple(sorted(set(keys)))
         self._known: dict[tuple[Value | None, ...], frozenset[str]] = {}
@@ -145,7 +145,7 @@ class ClassTable:
             self._put_in_order(name, set())
 
     def _way_back(self, name: str) -> list[str] | None:
-        """The shortest way from a class through those it includes back to itself."""
+        """The shortest path from a class through those it includes back to itself."""
         paths = deque([[name]])
         seen = set[str]()
         while paths:
@@ -168,7 +168,7 @@ class ClassTable:
 
 
 def groups_served(nested: CompiledClass, inventory: Inventory, selected: Sequence[Collection[str]]) -> list[int]:
-    """The group slots that a nested class selects, given which classes select every slot so far."""
+    """The group slots that a nested class selects, given the classes that select each slot so far."""
     return [
         index
         for index, slot in enumerate(inventory.slots)
@@ -197,7 +197,7 @@ def _members_serve(
 
 
 def check_classes(classes: Iterable[ResourceClass]) -> None:
-    """Refuse classes that could not be created: the first problems, each with its place."""
+    """Refuses classes that could not be created: the first problems, each with its place."""
     problems = ClassTable(classes).problems()
     if problems:
         raise InputError("\n".join(problems))
@@ -208,7 +208,7 @@ _BEGINNING = datetime.min.replace(tzinfo=UTC)
 
 
 def class_names(device_classes: Mapping[str, DeviceClass]) -> dict[str, str]:
-    """The class of each name. Of several classes with one name the newest serves it, of equally old ones the first."""
+    """The class of each name. Of several classes with one name the newest serves it; of equally old ones, the first."""
     found: dict[str, str] = {}
     ages: dict[str, datetime] = {}
     for name, known in sorted(device_classes.items()):
@@ -219,7 +219,7 @@ def class_names(device_classes: Mapping[str, DeviceClass]) -> dict[str, str]:
 
 
 class ExtendedResources:
-    """`served` has the names that are in use, with their classes. It costs nothing while nothing changes."""
+    """`served` has the names in use, with their classes. Free of cost while nothing changes."""
 
     def __init__(self, facts: DeviceFacts, axis: Axis) -> None:
         self._facts = facts
@@ -230,7 +230,7 @@ class ExtendedResources:
         """Their dimensions."""
 
     def refresh(self) -> bool:
-        """Look again; whether other classes serve, or other names."""
+        """Updates; returns whether other classes serve, or other names."""
         seen = (self._facts.device_class_changes, self._axis.changes)
         if seen == self._seen:
             return False

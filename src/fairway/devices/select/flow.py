@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 
 def can_serve(demands: Sequence[int], buckets: Mapping[int, int]) -> bool:
-    """Whether every demand can be met in full. A supply is used for one demand at a time, unit by unit."""
+    """Whether every demand can be met in full. A unit of supply serves one demand."""
     if not _enough(demands, buckets):
         return False
     if len(demands) == 1:
@@ -28,7 +28,7 @@ def can_serve(demands: Sequence[int], buckets: Mapping[int, int]) -> bool:
 
 
 def _enough(demands: Sequence[int], buckets: Mapping[int, int]) -> bool:
-    """Each demand alone, and all together: what most refusals come down to."""
+    """Each demand alone, and all together: this decides most refusals."""
     everything = sum(units for mask, units in buckets.items() if mask)
     if everything < sum(demands):
         return False
@@ -39,7 +39,7 @@ def _enough(demands: Sequence[int], buckets: Mapping[int, int]) -> bool:
 
 
 def _augment(line: int, wanted: int, spare: dict[int, int], flow: dict[tuple[int, int], int], lines: int) -> int:
-    """Move up to `wanted` units along one shortest path from a demand to a bucket with units to spare."""
+    """Moves up to `wanted` units along one shortest path from a demand to a bucket with spare units."""
     came_from: dict[int, tuple[int, int]] = {}
     seen_buckets: set[int] = set()
     queue = deque([line])

@@ -36,15 +36,15 @@ class ByClass(NamedTuple):
 
 
 class ByKind(NamedTuple):
-    """Units of a plain resource (`nvidia.com/gpu`), of which the pod minds nothing but that it has them."""
+    """Units of a plain resource (`nvidia.com/gpu`), whatever their attributes."""
 
     resource: str
     devices: bool = True
-    """Whether published devices may stand for them; a claim could not name more than it can."""
+    """Whether published devices may serve them; not if a claim could not list so many."""
 
 
 class ByClaim(NamedTuple):
-    """Devices of a DeviceClass that all the request's own selectors match and whose taints it tolerates."""
+    """Devices of a DeviceClass that match all selectors of the request and whose taints it tolerates."""
 
     device_class: str
     expressions: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ _KEPT = 4096
 
 
 def label(selector: DeviceSelector) -> str:
-    """What a binding calls it: the class, or the plain resource."""
+    """Its name in a binding: the class, or the plain resource."""
     match selector:
         case ByClass(name) | ByKind(name):
             return name
@@ -64,7 +64,7 @@ def label(selector: DeviceSelector) -> str:
 
 
 class ClaimMatcher:
-    """Which devices a claim means. Where there is no DeviceClass of its name, the ResourceClass is meant."""
+    """Which devices a claim selects. Where there is no DeviceClass of its name, the ResourceClass is meant."""
 
     def __init__(
         self,
@@ -74,24 +74,26 @@ class ClaimMatcher:
         *,
         waits: bool = False,
     ) -> None:
-        """With `waits` an expression is evaluated where `prepare` has the means for it, and nowhere else: until then
-        what uses it selects nothing.
+        """With `waits`, expressions are evaluated only by `prepare`, which has a budget: until then, what uses them
+        selects nothing.
         """
         self._device_classes = device_classes
         self._classes = classes
         self.answers = SelectorAnswers() if answers is None else answers
         self._waits = waits
         self._prepared: dict[tuple[str, ...], int] = {}
-        """Expressions whose answers about all devices are known, as of which generation of devices."""
+        """Expressions that were evaluated on all devices, and the generation of the devices then."""
         self._asked_early: set[tuple[str, ...]] = set()
         self.early_answers = 0
-        """Rises when there are answers to what was asked before there were any: what was made of that is not true."""
+        """Increases when answers arrive for questions that were asked too early: results derived from those are
+        invalid.
+        """
 
     def knows(self, device_class: str) -> bool:
         return device_class in self._device_classes or self._classes.get(device_class) is not None
 
     def prepare(self, selector: ByClaim, devices: Iterable[Device], generation: int, purse: Purse) -> bool:
-        """Evaluate what a selector needs to be asked about these devices; False if that has to go on later."""
+        """Evaluates the expressions of a selector on these devices; False if that has to continue later."""
         texts = self._expressions(selector)
         if self._prepared.get(texts) == generation:
             return True
@@ -106,7 +108,7 @@ class ClaimMatcher:
         return True
 
     def may_ask(self, selector: ByClaim) -> bool:
-        """`is_prepared`, by one that makes something of the answer."""
+        """`is_prepared`, for callers that derive results from the answer."""
         if self.is_prepared(selector):
             return True
         if len(self._asked_early) >= _KEPT:
@@ -116,17 +118,17 @@ class ClaimMatcher:
         return False
 
     def is_prepared(self, selector: ByClaim) -> bool:
-        """Whether it may be asked."""
+        """Whether its expressions were evaluated."""
         return not self._waits or self._expressions(selector) in self._prepared
 
     def problem(self, selector: ByClaim) -> str:
-        """What keeps a selector from being understood at all; "" if nothing does."""
+        """Why a selector cannot be used at all; "" if it can."""
         if not self.is_prepared(selector):
             return ""
         return next(filter(None, map(self.answers.refusal, self._expressions(selector))), "")
 
     def selects(self, selector: ByClaim, device: Device, class_names: frozenset[str] | set[str]) -> bool:
-        """`class_names` are the ResourceClasses that select the device. Only what a driver publishes can be claimed."""
+        """`class_names` are the ResourceClasses that select the device. Only published devices can be claimed."""
         if (
             not device.driver
             or not device.healthy
@@ -139,7 +141,7 @@ class ClaimMatcher:
         return all(self.answers.answer(text, device).value is True for text in self._expressions(selector))
 
     def failure(self, selector: ByClaim, device: Device) -> str:
-        """Why an expression gives no answer about a device, where running it was given up; else ""."""
+        """Why the evaluation for a device was aborted; "" if it was not."""
         for text in self._askable(selector):
             answer = self.answers.answer(text, device)
             if answer.failed:
@@ -149,7 +151,7 @@ class ClaimMatcher:
         return ""
 
     def error(self, selector: ByClaim, device: Device) -> str:
-        """What the first expression that does not hold for a device says went wrong; "" if it is simply not true."""
+        """The error of the first expression that does not hold for a device; "" if it is simply false."""
         for text in self._askable(selector):
             answer = self.answers.answer(text, device)
             if answer.value is not True:
@@ -168,7 +170,7 @@ class ClaimMatcher:
 
 
 def tolerated(taints: tuple[DeviceTaint, ...], tolerations: tuple[DeviceToleration, ...]) -> bool:
-    """Whether every taint that blocks is tolerated. As for nodes: an empty key with Exists tolerates everything."""
+    """Whether every blocking taint is tolerated. As for nodes, an empty key with Exists tolerates everything."""
     return all(
         any(_tolerates(toleration, taint) for toleration in tolerations) for taint in taints if taint.effect in BLOCKING
     )
@@ -182,8 +184,8 @@ def _tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
     return toleration.key == taint.key and toleration.value == taint.value
 
 
-MOST_DEVICES = 32
-"""Of one claim: more than that its status cannot name."""
+MAX_DEVICES = 32
+"""Maximum devices of one claim: its status cannot list more."""
 
 CLASS_MISSING = "class"
 CLAIM_MISSING = "claim"
@@ -191,7 +193,7 @@ CLAIM_MISSING = "claim"
 
 class Option(NamedTuple):
     """One way to serve a request. `every` is all devices of the selector; `capacity` requests parts of shared ones;
-    with admin access it looks on and takes nothing.
+    with admin access it takes nothing.
     """
 
     selector: DeviceSelector
@@ -204,7 +206,7 @@ class Option(NamedTuple):
 
 
 class ResolvedRequest(NamedTuple):
-    """A line: the first of its options that can be served."""
+    """A request with its options, of which the first that can be served is used."""
 
     options: tuple[Option, ...]
     strategy: tuple[str, ...] = ()
@@ -213,9 +215,9 @@ class ResolvedRequest(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """The devices of these needs have one value of an attribute in common, or all different ones.
+    """The devices of these requests share one value of an attribute, or all have different ones.
 
-    An entry (need, option) speaks of one option of a need only; option -1 is any.
+    An entry (request, option) is about one option of a request only; option -1 is any.
     """
 
     attribute: str
@@ -224,29 +226,29 @@ class Rule(NamedTuple):
 
 
 class Missing(NamedTuple):
-    """Something that was asked for is not there, or cannot be understood."""
+    """A requested object does not exist, or is not valid."""
 
     what: str
     text: str
 
 
 class ResolvedRequests(NamedTuple):
-    """Everything one pod needs of devices. `pins` are where claims that are allocated already can be used."""
+    """All device requests of one pod. `pins` are the places where its allocated claims can be used."""
 
     requests: tuple[ResolvedRequest, ...] = ()
     rules: tuple[Rule, ...] = ()
     pins: tuple[NodeSelector, ...] = ()
     shared: tuple[str, ...] = ()
-    """Claims by name that this pod would have allocated, and that others may name too."""
+    """Claims, by name, that this pod would allocate and that other pods may use too."""
     missing: tuple[Missing, ...] = ()
 
     @property
     def admin(self) -> bool:
-        """Whether something is asked for with admin access."""
+        """Whether any request has admin access."""
         return any(option.admin for request in self.requests for option in request.options)
 
     def without(self, served: Callable[[ResolvedRequest], bool]) -> ResolvedRequests:
-        """What is left when some needs are served already, with the rules among what is left."""
+        """The requests that remain after some are served, with the rules among them."""
         kept = [index for index, request in enumerate(self.requests) if not served(request)]
         if len(kept) == len(self.requests):
             return self
@@ -263,7 +265,7 @@ class ResolvedRequests(NamedTuple):
 
 
 class RequestResolver:
-    """Resolves asks against the classes and claims that there are now."""
+    """Resolves requests against the current classes and claims."""
 
     def __init__(
         self,
@@ -278,8 +280,8 @@ class RequestResolver:
         self._templates = templates
 
     def resolve(self, requests: DeviceRequests | None, plain: tuple[tuple[str, int], ...] = ()) -> ResolvedRequests:
-        """`plain` are units of plain resources that have to be found among devices."""
-        few = sum(units for _, units in plain) <= MOST_DEVICES
+        """`plain` are units of plain resources that devices have to serve."""
+        few = sum(units for _, units in plain) <= MAX_DEVICES
         resolved = [ResolvedRequest((Option(ByKind(resource, few), units),)) for resource, units in plain]
         if requests is None:
             return ResolvedRequests(tuple(resolved))
@@ -384,13 +386,13 @@ def _selector(asked: ExactDeviceRequest | DeviceSubRequest) -> ByClaim:
 
 
 def _too_many(claim: str, asked: DeviceClaim) -> Iterator[Missing]:
-    """A claim that could not be allocated whichever devices there are, for its status could not name them all."""
+    """A claim that no devices could satisfy, because its status could not list them all."""
     least = 0
     for request in asked.requests:
         options = request.first_available or (request.exactly,)
         least += min(option.count or 1 for option in options if option is not None)
-    if least > MOST_DEVICES:
-        text = f"requests {least} devices, at most {MOST_DEVICES} can be allocated to one claim"
+    if least > MAX_DEVICES:
+        text = f"requests {least} devices, at most {MAX_DEVICES} can be allocated to one claim"
         yield Missing(CLAIM_MISSING, f"resource claim {claim} {text}")
 
 

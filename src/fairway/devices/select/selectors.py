@@ -55,11 +55,11 @@ ORDER = {
 OPERATORS = ("In", "NotIn", "Eq", *ORDER, "Exists", "DoesNotExist")
 
 SIGNS = {"Eq": "=", "Gt": ">", "GtEq": ">=", "Lt": "<", "LtEq": "<=", "In": "in", "NotIn": "not in"}
-"""How an operator reads in a sentence."""
+"""An operator in a sentence."""
 
 
 def problem_of(operator: str, operands: Sequence[Operand]) -> str | None:
-    """Why a requirement can never be used, whatever the device; None if it can."""
+    """Why a requirement is unusable for any device; None if it is usable."""
     if operator not in OPERATORS:
         return f"unknown operator {operator!r}, expected one of {', '.join(OPERATORS)}"
     if operator in ("Exists", "DoesNotExist"):
@@ -74,7 +74,7 @@ def problem_of(operator: str, operands: Sequence[Operand]) -> str | None:
 
 
 def evaluate(operator: str, value: Value | None, operands: Sequence[Operand]) -> str:
-    """MATCHED, or the reason why the attribute does not match. The requirement must be without problem."""
+    """MATCHED, or the reason why the attribute does not match. The requirement must have no problem."""
     if value is None:
         return MATCHED if operator in ("NotIn", "DoesNotExist") else ABSENT
     if operator == "Exists":
@@ -99,7 +99,7 @@ def _in_order(operator: str, value: Value, operand: Operand) -> str:
 
 
 def _in(value: Value, operands: Sequence[Operand]) -> str:
-    """One readable equal value is enough; the first unreadable one is the reason if there is none."""
+    """One readable equal value suffices; without one, the first unreadable value is the reason."""
     found = _relations(value, operands)
     if Relation.EQUAL in found:
         return MATCHED
@@ -132,7 +132,7 @@ _REMEMBERED = 65536
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """Something to say about a selector: where, what kind, and in words."""
+    """A remark about a selector: where, what kind, and in words."""
 
     path: str
     reason: str
@@ -143,7 +143,7 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class RequirementResult(msgspec.Struct, frozen=True):
-    """How one requirement met a device."""
+    """The result of one requirement for a device."""
 
     requirement: ClassRequirement
     found: str | None
@@ -166,7 +166,7 @@ class RequirementResult(msgspec.Struct, frozen=True):
 
 
 class TermResult(msgspec.Struct, frozen=True):
-    """How one term of the selector met a device."""
+    """The result of one term of the selector for a device."""
 
     requirements: tuple[RequirementResult, ...]
 
@@ -180,20 +180,20 @@ class TermResult(msgspec.Struct, frozen=True):
 
 
 class MatchResult(msgspec.Struct, frozen=True):
-    """The answer, and the way to it term by term."""
+    """The result, and the results of the terms that led to it."""
 
     matched: bool
     terms: tuple[TermResult, ...]
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Why values could not be compared, each reason once: to be counted per class and shown."""
+        """Why values could not be compared, each reason once: counted per class and shown."""
         reasons = {missed.reason for term in self.terms for missed in term.missed}
         return tuple(reason for reason in PROBLEMS if reason in reasons)
 
 
 class Requirement:
-    """One requirement with its values read."""
+    """One requirement with its values parsed."""
 
     __slots__ = ("operands", "problem", "source")
 
@@ -208,7 +208,7 @@ class Requirement:
 
 
 class Matcher:
-    """Answers for any number of devices; devices alike in what the class asks about are worked out once."""
+    """Evaluates devices; those that are equal in all that the class reads are evaluated once."""
 
     def __init__(self, selectors: Sequence[ClassSelector]) -> None:
         self.terms = tuple(tuple(map(Requirement, selector.match_expressions)) for selector in selectors)
@@ -234,7 +234,7 @@ class Matcher:
 
 
 def compile_selector(selectors: Sequence[ClassSelector]) -> Matcher:
-    """Read a class's `resourceSelector`. A class whose matcher has problems is to be refused."""
+    """Compiles a class's `resourceSelector`. A class whose matcher has problems is refused."""
     return Matcher(selectors)
 
 

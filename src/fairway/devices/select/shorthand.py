@@ -24,8 +24,8 @@ _STEP = re.compile(r"(\w+)|\[(\d+)\]")
 
 
 def reject_bad_classes(manifests: Manifests) -> Manifests:
-    """The manifests, with every class that an API server would not let be created rejected, each with its place."""
-    classes = [thing for thing in manifests.objects if isinstance(thing, ResourceClass)]
+    """The manifests without classes that an API server would refuse, each reported with its place."""
+    classes = [obj for obj in manifests.objects if isinstance(obj, ResourceClass)]
     table = ClassTable(classes)
     problems: dict[ObjectKey, list[Problem]] = {}
     for resource_class in classes:
@@ -38,17 +38,17 @@ def reject_bad_classes(manifests: Manifests) -> Manifests:
 
 
 def with_full_class_names(objects: list[ApiObject]) -> list[ApiObject]:
-    """The objects, with a class asked for by its bare name asked for by its full one.
+    """The objects, with bare class names in requests replaced by full ones.
 
-    A bare name means a class if there is one of that name; or, where there are classes, if no node has a resource of
-    that name, so that a class that is missing is said to be missing.
+    A bare name means a class if one of that name exists; or, if there are classes, if no node has a resource of that
+    name, so that a missing class is reported as missing.
     """
-    classes = {thing.metadata.name for thing in objects if isinstance(thing, ResourceClass)}
+    classes = {obj.metadata.name for obj in objects if isinstance(obj, ResourceClass)}
     if not classes:
         return objects
-    resources = {name for thing in objects if isinstance(thing, Node) for name in thing.allocatable}
+    resources = {name for obj in objects if isinstance(obj, Node) for name in obj.allocatable}
     names = _Names(classes, resources)
-    return [names.in_object(thing) for thing in objects]
+    return [names.in_object(obj) for obj in objects]
 
 
 class _Names:
@@ -56,22 +56,22 @@ class _Names:
         self._classes = classes
         self._resources = resources
 
-    def in_object(self, thing: ApiObject) -> ApiObject:
-        match thing:
+    def in_object(self, obj: ApiObject) -> ApiObject:
+        match obj:
             case Pod(spec=spec):
                 changed = {
                     field: containers
                     for field in ("containers", "init_containers")
                     if (containers := self._in_containers(getattr(spec, field))) is not getattr(spec, field)
                 }
-                return _replaced(thing, spec=_replaced(spec, **changed)) if changed else thing
+                return _replaced(obj, spec=_replaced(spec, **changed)) if changed else obj
             case Queue(spec=spec):
                 guarantee = _replaced(spec.guarantee, resource=self._full(spec.guarantee.resource))
                 amounts = {name: self._full(getattr(spec, name)) for name in ("capability", "deserved")}
-                return _replaced(thing, spec=_replaced(spec, guarantee=guarantee, **amounts))
+                return _replaced(obj, spec=_replaced(spec, guarantee=guarantee, **amounts))
             case PodGroup(spec=spec):
-                return _replaced(thing, spec=_replaced(spec, min_resources=self._full(spec.min_resources)))
-        return thing
+                return _replaced(obj, spec=_replaced(spec, min_resources=self._full(spec.min_resources)))
+        return obj
 
     def _in_containers(self, containers: tuple[Container, ...]) -> tuple[Container, ...]:
         if not any(self._is_class(name) for container in containers for name in _asked(container)):
@@ -101,5 +101,5 @@ def _asked(container: Container) -> Iterable[str]:
     return (*container.resources.limits, *container.resources.requests)
 
 
-def _replaced(thing: _T, **changes: Any) -> _T:
-    return msgspec.structs.replace(thing, **changes) if changes else thing
+def _replaced(obj: _T, **changes: Any) -> _T:
+    return msgspec.structs.replace(obj, **changes) if changes else obj

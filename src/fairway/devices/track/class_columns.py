@@ -31,7 +31,7 @@ from fairway.resources.columns import Axis, BoolColumn, IntColumn
 from fairway.state.cluster import ClusterState
 from fairway.state.device_requests import CLASS_PREFIX
 
-MOST_SLOTS = 62
+MAX_SLOTS = 62
 MAX_REQUESTS = 5
 
 Lines = tuple[tuple[str, int], ...]
@@ -39,7 +39,7 @@ Lines = tuple[tuple[str, int], ...]
 
 
 class SlotBits:
-    """Columns over rows. Only `DeviceColumns` writes here."""
+    """Columns over rows; only `DeviceColumns` writes them."""
 
     def __init__(self) -> None:
         self._codes: NDArray[np.int32] = np.zeros((0, 8), dtype=np.int32)
@@ -49,14 +49,14 @@ class SlotBits:
         self.here: BoolColumn = np.zeros(0, dtype=np.bool_)
 
     def put(self, row: int, node: NodeDevices | None) -> None:
-        """A row's devices, or the classes that take them, or what is taken of them, is other than it was."""
+        """A row's devices, the classes that select them, or their use has changed."""
         if row >= len(self.free):
             self._grow(row + 1)
         fits = (
             node is not None
             and node.inventory.singles
             and not node.needs_matching
-            and len(node.selectable_by) <= MOST_SLOTS
+            and len(node.selectable_by) <= MAX_SLOTS
         )
         self.here[row] = fits
         if not fits or node is None:
@@ -72,7 +72,7 @@ class SlotBits:
             self._masks.clear()
 
     def mask(self, name: str) -> IntColumn:
-        """On every row the slots that a class could take."""
+        """The slots that a class could take, on every row."""
         found = self._masks.get(name)
         if found is None:
             takes = np.array([name in names for names in self._sets], dtype=np.bool_)
@@ -99,12 +99,12 @@ class SlotBits:
 
 
 def _in_eights(slots: int) -> int:
-    """The codes of a row fill whole bytes of its mask."""
+    """The codes of a row, padded to whole bytes of its mask."""
     return -(-slots // 8) * 8
 
 
 def serves(bits: SlotBits, free: IntColumn, rows: IntColumn, lines: Lines) -> BoolColumn:
-    """Where the free slots serve all lines together: Hall's condition, for every subset of the lines."""
+    """Where the free slots serve all requests together: Hall's condition, for every subset of the requests."""
     sums: list[tuple[IntColumn, int]] = []
     for name, wanted in lines:
         open_ = bits.mask(name).take(rows) & free
@@ -116,7 +116,7 @@ def serves(bits: SlotBits, free: IntColumn, rows: IntColumn, lines: Lines) -> Bo
 
 
 def first_slots(free: int, masks: Sequence[int], units: Sequence[int]) -> list[list[int]] | None:
-    """For each line its slots on one node, of all ways to serve them together the first; None if there is none."""
+    """The slots of each request on one node, by the first of all assignments; None if there is none."""
     left = list(units)
     if not _hold(free, masks, left):
         return None
@@ -138,7 +138,7 @@ def first_slots(free: int, masks: Sequence[int], units: Sequence[int]) -> list[l
 
 
 def _hold(free: int, masks: Sequence[int], units: Sequence[int]) -> bool:
-    """Hall's condition on one node, for every subset of the lines that want something still."""
+    """Hall's condition on one node, for every subset of the requests that are still unserved."""
     sums = [(0, 0)]
     for mask, wanted in zip(masks, units, strict=True):
         if wanted:
@@ -152,7 +152,7 @@ Owner = tuple[str, str, str]
 
 
 class _Row(NamedTuple):
-    """What was last counted for a row."""
+    """The counts that were last written for a row."""
 
     tally: Tally
     lost: Mapping[str, int]
@@ -165,12 +165,12 @@ _NOTHING = _Row({}, {}, frozenset(), {}, frozenset())
 
 
 def dimension_of(name: str) -> str:
-    """The dimension of a class; an extended resource, which has a slash in its name, is one itself."""
+    """The dimension of a class; an extended resource, which has a slash in its name, is its own dimension."""
     return name if "/" in name else CLASS_PREFIX + name
 
 
 class ClassDimensions:
-    """The dimensions of a set of classes, worked out once per set; only those that are requested."""
+    """The dimensions of a set of classes, computed once per set; only requested ones."""
 
     def __init__(self, axis: Axis) -> None:
         self._axis = axis
@@ -201,7 +201,7 @@ class ClassDimensions:
 
 
 class DeviceColumns:
-    """See the module. `accounts` is what owners have by kind."""
+    """Writes devices to the columns of the state. `accounts` is what owners have, by kind."""
 
     def __init__(self, state: ClusterState) -> None:
         self._state = state
@@ -220,11 +220,11 @@ class DeviceColumns:
 
     @property
     def contested(self) -> frozenset[int]:
-        """Places of plain resources whose units may also be given to requests by class."""
+        """Dimensions of plain resources whose units may also be given to requests by class."""
         return frozenset(self._contests)
 
     def copy_of_sums(self) -> Tally:
-        """What `add_up` makes the classes' statuses of."""
+        """The sums from which `add_up` computes the statuses of classes."""
         lost = {frozenset({name}): ClassUse(0, amount) for name, amount in self._lost.items()}
         return {names: moved(self._tally.get(names, NONE), lost.get(names, NONE)) for names in {*self._tally, *lost}}
 
@@ -233,7 +233,7 @@ class DeviceColumns:
         return ClassUse(sum(s.allocatable for s in mine), sum(s.requested for s in mine) + self._lost[name])
 
     def kind_of(self, name: str) -> int | None:
-        """The dimension that counts the kind of a class's devices, if they are all of one."""
+        """The dimension that counts the kind of a class's devices, if they are all of one kind."""
         kinds = {place for names, place in self._kinds if name in names}
         return kinds.pop() if len(kinds) == 1 else None
 
@@ -244,7 +244,7 @@ class DeviceColumns:
     # -- counting rows ----------------------------------------------------------------------------------------
 
     def publish(self, rows: set[int], nodes: Mapping[int, NodeDevices], reselected: set[int] | None = None) -> None:
-        """These rows, and all of them if the axis has gained a class, are counted and written again.
+        """Counts and writes these rows, or all rows if the axis has gained a class.
 
         Rows that were only `reselected` by classes that are not requested have the same amounts as before.
         """
@@ -323,8 +323,8 @@ class DeviceColumns:
     # -- the node table ---------------------------------------------------------------------------------------
 
     def _written_on(self, row: int, node: NodeDevices | None) -> NDArray[np.int64]:
-        """The dimensions that are written of a row: classes, kinds, and extended resources that devices serve there,
-        or did.
+        """The dimensions that are written for a row: classes, kinds, and extended resources that devices serve or
+        served there.
         """
         nodes, axis = self._state.nodes, self._state.axis
         before = nodes.served.get(row, ())
@@ -339,7 +339,7 @@ class DeviceColumns:
     def _amounts(
         self, row: int, node: NodeDevices, written: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """What the row has, by place, and what is drawn of it."""
+        """What the row has, by dimension, and what is drawn of it."""
         axis, slots = self._state.axis, node.free
         has, free, drawn = (np.zeros(len(axis), dtype=np.int64) for _ in range(3))
         by_set: dict[ClassNames, list[int]] = {}
@@ -413,7 +413,7 @@ def _add(counter: Counter[_K], amounts: Mapping[_K, int], sign: int) -> None:
 
 
 def kind_place(axis: Axis, node: NodeDevices, slot: int) -> int:
-    """The dimension under which a slot counts in shares."""
+    """The dimension in which a slot counts for shares."""
     device = node.inventory.slots[slot].device
     return axis.row(device.unit_of if node.is_plain(slot) else KIND_PREFIX + device.kind)
 

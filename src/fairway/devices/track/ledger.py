@@ -47,7 +47,7 @@ from fairway.state.jobs import Task
 from fairway.state.shapes import Shape
 
 _KEPT = 1024
-"""Answers that are kept though they may not be needed again."""
+"""Maximum cached answers that may not be needed again."""
 
 
 _PARTS = ("aside", "classes", "_matcher", "_requests", "_locator", "_occupancy")
@@ -60,8 +60,9 @@ class DeviceLedger(
     inputs=("nodes", "device objects", "selector-answers"),
     saves="reading all devices and claims, and matching them with classes",
 ):
-    """See the module. `nodes` has the rows that have devices. Its parts are made when they are first asked for: where
-    no object is about devices there are none.
+    """All devices of the cluster. `nodes` has the rows with devices.
+
+    Its parts are created on first use: a cluster without devices has none of them.
     """
 
     def __init__(self, state: ClusterState) -> None:
@@ -71,9 +72,9 @@ class DeviceLedger(
         self._structures: dict[Hashable, int] = {}
         self._layouts: dict[Hashable, int] = {}
         self.generation = 0
-        """Rises when what pods ask for may mean something else: classes, claims or templates changed."""
+        """Increases when requests may mean something else: classes, claims or templates changed."""
         self.device_generation = 0
-        """Rises when there may be other devices."""
+        """Increases when devices may have changed."""
         self._renamed = False
         self._forget()
 
@@ -91,7 +92,7 @@ class DeviceLedger(
 
     @property
     def enabled(self) -> bool:
-        """Whether there is anything by which a pod could ask for devices."""
+        """Whether a pod could request devices at all."""
         return self._read is not None
 
     @classmethod
@@ -101,7 +102,9 @@ class DeviceLedger(
     # -- keeping up -------------------------------------------------------------------------------------------
 
     def sync(self) -> None:
-        """Bring everything up to date with the state. Costs what changed; nothing where no object is about devices."""
+        """Updates everything to the state. The cost is proportional to the changes; zero if no object is about
+        devices.
+        """
         facts = self._state.devices
         can_be_asked_for = facts.classes or facts.claims or facts.templates
         if not (can_be_asked_for or facts.device_classes or self.enabled):
@@ -124,7 +127,7 @@ class DeviceLedger(
         self._take_in(set(range(len(self._state.nodes))), set(), set())
 
     def update(self, changes: list[Changed], changed: list[int], reshaped: list[int]) -> None:
-        """Also where nothing was logged: an extended resource may mean devices now."""
+        """Runs also without logged changes: an extended resource may mean devices now."""
         redrawn, reselected, asked_for = self._learn(changes)
         if self._renamed:
             asked_for |= self._reselect()
@@ -160,7 +163,7 @@ class DeviceLedger(
                 raise InvariantError(f"what a node {what} of devices: kept amounts differ from recomputed ones")
 
     def _prune(self) -> None:
-        """Structures and layouts that no node has any more are forgotten; no session outlasts a change."""
+        """Drops structures and layouts that no node has any more; no session outlasts a change."""
         if len(self._structures) + len(self._layouts) <= _KEPT + 4 * len(self.nodes):
             return
         self._structures.clear()
@@ -185,7 +188,7 @@ class DeviceLedger(
 
     @cached_property
     def aside(self) -> SetAside:
-        """Slices, classes and claims that could not be taken in."""
+        """Slices, classes and claims that could not be read."""
         return SetAside()
 
     @cached_property
@@ -212,7 +215,7 @@ class DeviceLedger(
         return Occupancy(self._state, self.nodes, self.resolve)
 
     def retire(self) -> None:
-        """Forget everything: no node has devices."""
+        """Drops everything: no node has devices."""
         if self.enabled:
             rows = set(self.nodes)
             self.nodes.clear()
@@ -235,8 +238,8 @@ class DeviceLedger(
         self._renew_resolved()
 
     def _learn(self, changes: Iterable[Changed]) -> tuple[set[int], set[int], set[int]]:
-        """Take in what changed; returns rows whose devices are others now, and rows where others select them: classes
-        that are not requested, and that are.
+        """Reads changes; returns rows whose devices changed, and rows whose selecting classes changed: unrequested and
+        requested ones.
         """
         facts, rows, reselected, asked_for = self._state.devices, set[int](), set[int](), set[int]()
         for kind, key in dict.fromkeys(changes):
@@ -282,7 +285,9 @@ class DeviceLedger(
         self._selectors.clear()
 
     def _reclass(self, name: str) -> set[int]:
-        """A class came or went: every device is matched against it once. Returns rows where that made a difference."""
+        """A class was added or removed: every device is matched against it once. Returns rows where that made a
+        difference.
+        """
         known = self._state.devices.classes.get(name)
         if known is None:
             self.classes.remove(name)
@@ -291,7 +296,7 @@ class DeviceLedger(
         return self._reselect()
 
     def _reselect(self) -> set[int]:
-        """Which classes select what may have changed. Returns rows where that made a difference."""
+        """The classes that select devices may have changed. Returns rows where that made a difference."""
         touched = set[int]()
         for row, node in self.nodes.items():
             selected, extended = self._selections(node.inventory, node.listed)
@@ -301,8 +306,8 @@ class DeviceLedger(
         return touched
 
     def _selections(self, inventory: Inventory, listed: frozenset[str]) -> tuple[list[frozenset[str]], dict[str, str]]:
-        """For each slot the classes that select it and the extended resources that it can serve; and those that
-        devices serve on this node, with their DeviceClasses: the node does not list them itself.
+        """For each slot the classes that select it and the extended resources that it can serve; and the resources that
+        devices serve on this node, with their DeviceClasses, because the node does not list them itself.
         """
         found = self.classes.selections(inventory)
         extended = {name: serving for name, serving in self.extended.served.items() if name not in listed}
@@ -314,7 +319,7 @@ class DeviceLedger(
         return found, extended
 
     def _claimed_rows(self) -> set[int]:
-        """Rows where claims have other devices than before, or where they count as a class that was not counted."""
+        """Rows where claims have other devices than before, or where they count for a class that was not counted."""
         rows = self._locator.rows_of({device[:2] for device in self._occupancy.claimed.take_changed()})
         if self.columns.has_new_classes():
             rows |= {
@@ -325,7 +330,7 @@ class DeviceLedger(
     # -- rows -------------------------------------------------------------------------------------------------
 
     def _rebuild(self, rows: set[int]) -> set[int]:
-        """The devices of rows may be others now. Returns the rows that have others in common with them."""
+        """The devices of these rows may have changed. Returns the rows that share devices with them."""
         touched = set[int]()
         for row in sorted(rows):
             self._find_devices(row)
@@ -355,18 +360,18 @@ class DeviceLedger(
             self.nodes[row].structure = self._structures.setdefault(inventory.structure(), len(self._structures))
 
     def _is_bare(self, row: int) -> bool:
-        """Whether a row without devices has to be looked at: its pods may have records of some, or had."""
+        """Whether a row without devices has to be examined: its pods have, or had, records of devices."""
         node = self.nodes.get(row)
         return self._occupancy.has_records(row) if node is None else not len(node.inventory)
 
     # -- questions --------------------------------------------------------------------------------------------
 
     def plain(self, shape: Shape) -> Plain:
-        """The units of plain resources that a shape asks for."""
+        """The units of plain resources that a shape requests."""
         return self._occupancy.plain(shape)
 
     def resolve(self, asks: DeviceRequests | None, plain: Plain = ()) -> ResolvedRequests:
-        """What asks mean now."""
+        """The current meaning of requests."""
         key = (asks, plain)
         if self._refusals != self.refusals:
             self._refusals = self.refusals
@@ -380,11 +385,11 @@ class DeviceLedger(
 
     @property
     def refusals(self) -> int:
-        """Rises when an expression is found that cannot be used: what uses it means something else then."""
+        """Increases when an expression turns out to be unusable: requests that use it change their meaning."""
         return self._matcher.answers.refusals
 
     def prepare(self, asks: DeviceRequests, purse: Purse) -> bool:
-        """Evaluate the expressions of claims on all devices; False if that has to go on in a later cycle."""
+        """Evaluates the expressions of claims on all devices; False if that has to continue in a later cycle."""
         selectors = self._selectors.get(asks)
         if selectors is None:
             if len(self._selectors) >= _KEPT:
@@ -399,7 +404,7 @@ class DeviceLedger(
         return known
 
     def kind_of(self, selector: ByClaim, find: Callable[[], int | None]) -> int | None:
-        """What `find` gives, once for a selector as long as it means the same devices."""
+        """The result of `find`, computed once per selector while it selects the same devices."""
         basis = self.generation, self.device_generation, len(self.nodes)
         if self._kinds_basis != basis or len(self._kinds) >= _KEPT:
             self._kinds, self._kinds_basis = {}, basis
@@ -417,7 +422,7 @@ class DeviceLedger(
                     yield device
 
     def freed(self, task: Task) -> Vector:
-        """What a task's going would give to classes and resources beyond what it asked for by name."""
+        """What the end of a task would free for classes and resources beyond what it requested by name."""
         node = self.nodes.get(task.node)
         if node is None or not any(allocation.holder == task.key for allocation in node.allocations):
             return ()
@@ -441,8 +446,8 @@ class DeviceLedger(
         )
 
     def _beside(self, node: NodeDevices, slot: int, places: list[tuple[int, ...]]) -> set[int]:
-        """Classes of devices that may be free for others only if this one is: they share its counters or its board.
-        Not those that it gives anyway.
+        """Classes of devices that become free only together with this one: they share its counters or its board.
+        Without those that it frees anyway.
         """
         facts = node.inventory.slots[slot]
         if not facts.counters and not facts.boards:
@@ -458,7 +463,7 @@ class DeviceLedger(
         return found - set(places[slot])
 
     def class_of(self, selector: DeviceSelector) -> CompiledClass | None:
-        """The ResourceClass that a wish means, in a claim too."""
+        """The ResourceClass that a selector names, in a claim too."""
         match selector:
             case ByClass(name):
                 return self.classes.get(name)
@@ -467,26 +472,26 @@ class DeviceLedger(
         return None
 
     def nodes_by_name(self) -> dict[str, NodeDevices]:
-        """The nodes that have devices, in order of name."""
+        """The nodes with devices, in order of name."""
         names = self._state.nodes.names
         return {names[row]: self.nodes[row] for row in sorted(self.nodes, key=lambda row: names[row])}
 
     def rows_with(self, pools: set[PoolKey]) -> set[int]:
-        """The rows on which there may be devices of these pools."""
+        """The rows that may have devices of these pools."""
         return self._locator.rows_of(pools)
 
     def standing(self, name: str) -> ClassUse:
         return self.columns.standing(name)
 
     def layout(self, node: NodeDevices) -> int:
-        """A number for all nodes on which the same can be taken by the same, in the same order."""
+        """A number for all nodes on which the same requests can take the same slots, in the same order."""
         if node.layout < 0:
             layout = (node.structure, node.plain, node.network_slots, node.counted_elsewhere, tuple(node.selectable_by))
             node.layout = self._layouts.setdefault(layout, len(self._layouts))
         return node.layout
 
     def class_places(self, node: NodeDevices) -> list[tuple[int, ...]]:
-        """For each slot the dimensions of those classes that could take it and that are requested."""
+        """For each slot the dimensions of the requested classes that could take it."""
         return [self.columns.places.of(names) for names in node.selectable_by]
 
     def warnings(self) -> list[str]:
@@ -511,14 +516,14 @@ def _object_key(kind: type[Any], key: str) -> ObjectKey:
 
 
 def device_ledger(state: ClusterState) -> DeviceLedger:
-    """The state's own ledger, up to date."""
+    """The state's own ledger, updated."""
     ledger = state.derived.get(DeviceLedger)
     ledger.sync()
     return ledger
 
 
 def check_ledger(state: ClusterState) -> None:
-    """Raise InvariantError at the first thing in which the kept ledger and a new one differ."""
+    """Raises InvariantError at the first difference between the kept ledger and a new one."""
     kept = state.derived.kept(DeviceLedger)
     if kept is not None:
         kept.check()

@@ -24,21 +24,21 @@ DeviceKey = tuple[str, str, str]
 
 
 class ClaimedDevice(NamedTuple):
-    """A device, or part of it, as a claim's allocation has it. `class_name` is that of the request, or of the
-    alternative that was taken.
+    """A device, or part of it, in a claim's allocation. `class_name` is that of the request, or of the alternative that
+    was used.
     """
 
     claim: str
     class_name: str
     result: DeviceResult
     owner: str = ""
-    """The pod that the claim was made for, as `namespace/name`."""
+    """The pod for which the claim was created, as `namespace/name`."""
     special: bool = False
-    """Whether it tells a kubelet what the pod has for its limits."""
+    """Whether the claim exists to tell a kubelet the devices for the pod's limits."""
 
 
 class ClaimedDevices:
-    """All allocations known."""
+    """All known allocations."""
 
     def __init__(self) -> None:
         self._devices: dict[str, tuple[DeviceKey, ...]] = {}
@@ -70,12 +70,12 @@ class ClaimedDevices:
             self._changed.add(device)
 
     def take_changed(self) -> set[DeviceKey]:
-        """Devices that other claims have than when this was last asked."""
+        """Devices whose claims changed since the last call."""
         changed, self._changed = self._changed, set()
         return changed
 
     def of(self, inventory: Inventory) -> Iterator[tuple[ClaimedDevice, int]]:
-        """What claims have of these slots."""
+        """The claims on these slots."""
         if not self._devices:
             return
         for index, slot in enumerate(inventory.slots):
@@ -92,7 +92,7 @@ def _owner(claim: ResourceClaim) -> str:
 
 
 def _classes(claim: ResourceClaim) -> dict[str, str]:
-    """The class of each request, by the name that a result says (`request`, or `request/alternative`)."""
+    """The class of each request, by the name in a result (`request`, or `request/alternative`)."""
     found: dict[str, str] = {}
     for request in claim.spec.devices.requests:
         if request.exactly is not None:
@@ -106,12 +106,12 @@ ClassNames = frozenset[str]
 NO_CLASSES: ClassNames = frozenset()
 NOT_EXTENDED: Mapping[str, str] = {}
 _KEPT = 256
-"""Selectors whose devices are remembered."""
+"""Maximum cached selectors."""
 
 
 class SlotAllocation(NamedTuple):
-    """So much of a slot is allocated to a pod (`namespace/name`), or to a claim that no pod of the node has; `label` is
-    the class that was asked for.
+    """A portion of a slot that is allocated to a pod (`namespace/name`), or to a claim that no pod of the node has;
+    `label` is the requested class.
     """
 
     holder: str
@@ -119,24 +119,24 @@ class SlotAllocation(NamedTuple):
     portion: Portion
     label: str
     plain: bool = False
-    """Asked for as a plain resource, and counted as such."""
+    """Requested as a plain resource, and counted as such."""
     claim: str = ""
     request: str = ""
 
 
 class ClassUse(NamedTuple):
-    """Thousandths of units of a class: those it can select, and those of them that are in use."""
+    """Thousandths of units of a class: those that it can select, and those in use."""
 
     allocatable: int
     requested: int
 
 
 Tally = Mapping[ClassNames, ClassUse]
-"""Standings by the set of classes that select the devices counted."""
+"""Use by the set of classes that select the devices."""
 
 
 class NodeDevices:
-    """`selected` has the classes that select each slot; `selectable_by` those whose choice of it could also be
+    """`selected` has the classes that select each slot; `selectable_by` those under which its use could also be
     recorded.
     """
 
@@ -178,13 +178,13 @@ class NodeDevices:
         self.inventory = inventory
         self.listed = listed
         self.served_by_claim: set[str] = set()
-        """Pods whose extended resources a claim says."""
+        """Pods whose extended resources are recorded by a claim."""
         self.free = FreeSlots(inventory)
         self.has_groups = any(slot.group for slot in inventory.slots)
         self.needs_matching = any(
             slot.group or slot.counters or slot.shareable or slot.boards for slot in inventory.slots
         )
-        """Whether how much is free does not say yet what can be had."""
+        """Whether the free amounts alone do not decide what is available."""
         self.source: tuple[object, ...] = ()
         self.structure = -1
         self.plain: frozenset[str] = listed & {slot.device.unit_of for slot in inventory.slots}
@@ -193,27 +193,28 @@ class NodeDevices:
             index for index, slot in enumerate(inventory.slots) if not slot.device.node or slot.device.spans
         )
         """Slots that matter to other nodes too, which reach them or share their counters; they are never units of the
-        node's own resources."""
+        node's own resources.
+        """
         self.counted_elsewhere: frozenset[int] = frozenset()
-        """Those of them that are counted with another node."""
+        """Network slots that are counted on another node."""
         kinds = {
             (slot.device.kind, slot.device.unit_of, index in self.network_slots): index
             for index, slot in enumerate(inventory.slots)
         }
         self.kinds = tuple(kinds.values())
-        """A slot of each kind that counts on its own."""
+        """A slot of each kind that is counted on its own."""
         self.accounts: Mapping[tuple[str, str, str], Mapping[int, int]] = {}
         self.allocations: list[SlotAllocation] = []
         self.lost: list[tuple[str, DeviceUse]] = []
-        """Recorded holdings of devices that are not there any more."""
+        """Recorded allocations of devices that no longer exist."""
         self._matcher = matcher
         self._record_names = _record_names(inventory)
         self._recorded = _recorded(inventory)
         self.select(selected, extended)
 
     def select(self, selected: Sequence[ClassNames], extended: Mapping[str, str]) -> None:
-        """Which classes select what has changed. `extended` are the resources that DeviceClasses serve here; their
-        names are in the sets of `selected` like those of classes, and are never mistaken: they have a slash.
+        """The classes that select devices have changed. `extended` are the resources that DeviceClasses serve here;
+        their names are in the sets of `selected` like those of classes, and are unambiguous because they have a slash.
         """
         self.extended = extended
         self.selected: list[ClassNames] = list(selected)
@@ -226,7 +227,7 @@ class NodeDevices:
         self.layout = -1
 
     def is_of(self, *source: object) -> bool:
-        """Whether it was made from the same devices."""
+        """Whether it was built from the same devices."""
         return self.source == source
 
     def candidates(self, selector: DeviceSelector) -> tuple[int, ...]:
@@ -274,14 +275,14 @@ class NodeDevices:
         ]
 
     def failure(self, selector: DeviceSelector) -> str:
-        """Why it is not known whether a wish means a device here; "" if it is known of all."""
+        """Why it is unknown whether a selector selects a device here; "" if it is known for all."""
         if not isinstance(selector, ByClaim):
             return ""
         failures = (self._matcher.failure(selector, slot.device) for slot in self.inventory.slots)
         return next(filter(None, failures), "")
 
     def error(self, selector: ByClaim) -> str:
-        """What an expression says went wrong with a device here that it does not select; "" if nothing did."""
+        """The error of an expression for a device here that it does not select; "" if there was none."""
         errors = (self._matcher.error(selector, slot.device) for slot in self.inventory.slots if slot.device.driver)
         return next(filter(None, errors), "")
 
@@ -314,7 +315,7 @@ class NodeDevices:
         self.take(SlotAllocation(holder, slot, portion, label))
 
     def restore(self, recorded: Iterable[tuple[str, DeviceUse]]) -> None:
-        """Take what records say is allocated, the largest parts first: units of one name cannot be told apart."""
+        """Applies recorded allocations, the largest parts first: units of one name are indistinguishable."""
         for holder, entry in sorted(recorded, key=lambda pair: (-pair[1].milli, pair)):
             slots = self._meant(entry)
             if not slots:
@@ -333,8 +334,8 @@ class NodeDevices:
                 self.allocate(holder, tightest, portion, entry.class_name)
 
     def _meant(self, entry: DeviceUse) -> tuple[int, ...]:
-        """The slots of the device that a record names. A bare name that several devices have by now means the first
-        that its class selects and that is not taken yet.
+        """The slots of the device that a record names. A bare name that several devices now have means the first that
+        its class selects and that is not taken yet.
         """
         owners = self._recorded.get(entry.device, ())
         for slots in owners if len(owners) > 1 else ():
@@ -384,8 +385,9 @@ class NodeDevices:
 
 
 def _consumed(text: str, total: int) -> int:
-    """What a claim says that it has of a capacity; all of it where that is no amount. The server takes any number: more
-    than there is counts as twice of it, so that sums stay small.
+    """What a claim states that it has of a capacity; all of it if that is not an amount.
+
+    The server accepts any number: more than there is counts as twice of it, so that sums stay small.
     """
     try:
         return min(max(0, parse_quantity(text).nanos), 2 * total)
@@ -408,7 +410,7 @@ def in_use(free: FreeSlots, slot: int) -> int:
 
 
 def portion_milli(facts: Slot, portion: Portion) -> int:
-    """How much of a unit a portion is, in thousandths; by its largest part where it is parts of capacity."""
+    """The size of a portion in thousandths of a unit; for parts of capacity, its largest part."""
     if portion.units or portion.milli or portion.looks:
         return portion.units * WHOLE + portion.milli
     return _largest(facts, portion.capacity)

@@ -37,14 +37,14 @@ from fairway.state.shapes import Shape
 
 
 class NetworkSlot(NamedTuple):
-    """A slot of a row that is a device of several rows. On some it is only known for the counters that it takes."""
+    """A slot of a row that is a device of several rows. Some rows have it only for the counters that it takes."""
 
     slot: int
     reachable: bool
 
 
 class NetworkDevices:
-    """Where each is, and what the pods of each row have of them."""
+    """The rows of each network device, and what the pods of each row have of it."""
 
     def __init__(self) -> None:
         self._places: dict[DeviceKey, dict[int, NetworkSlot]] = {}
@@ -55,7 +55,7 @@ class NetworkDevices:
         return bool(self._places)
 
     def place(self, row: int, node: NodeDevices | None) -> set[int]:
-        """The devices of a row are others now. Returns the rows to which that makes a difference."""
+        """The devices of a row have changed. Returns the rows that this affects."""
         old, new = self._keys.get(row, {}), {} if node is None else _network_slots(node)
         if old == new:
             return set()
@@ -73,12 +73,12 @@ class NetworkDevices:
         return touched | self._rows(new)
 
     def counted_elsewhere(self, row: int) -> frozenset[int]:
-        """The slots of a row that count elsewhere."""
+        """The slots of a row that are counted on another row."""
         keys = self._keys.get(row, {})
         return frozenset(place.slot for key, place in keys.items() if self._primary_node(key) != row)
 
     def note(self, row: int, node: NodeDevices) -> set[int]:
-        """What the pods of a row have, by their records. Returns the other rows where that is new."""
+        """Records what the pods of a row have. Returns the other rows for which that is new."""
         if row not in self._keys:
             return set()
         held = {key: found for key, place in self._keys[row].items() if (found := _recorded(node, place.slot))}
@@ -87,7 +87,7 @@ class NetworkDevices:
         return self._rows(key for key in {*held, *before} if held.get(key) != before.get(key)) - {row}
 
     def mirror(self, row: int, node: NodeDevices) -> None:
-        """Take on a row what the pods of others have."""
+        """Applies the allocations of other rows' pods to a row."""
         for key, (slot, _) in self._keys.get(row, {}).items():
             for other in sorted(self._places[key]):
                 if other != row:
@@ -95,7 +95,7 @@ class NetworkDevices:
                         node.take(allocation._replace(slot=slot))
 
     def elsewhere(self, row: int, slot: int) -> Iterator[tuple[int, int]]:
-        """The rows and slots besides this one that are the same device."""
+        """The other rows and slots of the same device."""
         key = next((key for key, own in self._keys.get(row, {}).items() if own.slot == slot), None)
         if key is not None:
             yield from ((other, place.slot) for other, place in sorted(self._places[key].items()) if other != row)
@@ -108,7 +108,7 @@ class NetworkDevices:
                 yield home, self._places[key][home].slot
 
     def _primary_node(self, key: DeviceKey) -> int | None:
-        """The row on which a device counts; None while no node that reaches it is there."""
+        """The row on which a device is counted; None while no node that reaches it exists."""
         return min((row for row, place in self._places[key].items() if place.reachable), default=None)
 
     def _rows(self, keys: Iterable[DeviceKey]) -> set[int]:
@@ -121,15 +121,15 @@ def _network_slots(node: NodeDevices) -> dict[DeviceKey, NetworkSlot]:
 
 
 def _recorded(node: NodeDevices, slot: int) -> tuple[SlotAllocation, ...]:
-    """A claim's devices are taken on every row by its allocation, and need no echo."""
+    """A claim's devices are taken on every row by its allocation, and need no mirror."""
     return tuple(allocation for allocation in node.allocations if allocation.slot == slot and not allocation.claim)
 
 
 def restore(node: NodeDevices, tasks: Sequence[Task], claimed: ClaimedDevices) -> None:
-    """Take what the records of tasks and the allocations of claims say. A claim's devices are its first user's.
+    """Applies the records of tasks and the allocations of claims. A claim's devices are its first user's.
 
-    A device that a pod's record names and that a claim made for this pod has too is in use once: the claim tells the
-    kubelet what the record says. Of extended resources there is no record but that claim.
+    A device that a pod's record names and that a claim created for this pod also has is in use once: the claim repeats
+    the record for the kubelet. Extended resources have no other record than that claim.
     """
     node.restore((task.key, entry) for task in tasks for entry in read(dict(task.record)))
     users = {claim.claim: task.key for task in reversed(tasks) for claim in _claims(task)}
@@ -146,9 +146,8 @@ def restore(node: NodeDevices, tasks: Sequence[Task], claimed: ClaimedDevices) -
 
 
 def place_unrecorded(node: NodeDevices, task: Task, requests: ResolvedRequests, claims: set[str]) -> None:
-    """A task that has its place but no record of its devices is taken to have the first that serve it.
-
-    `claims` are those shared ones that others were given here already.
+    """A task on a node without a record of its devices is presumed to have the first that serve it. `claims` are shared
+    ones that others here already have.
     """
     recorded = {entry.class_name for entry in read(dict(task.record))}
 
@@ -168,7 +167,7 @@ def place_unrecorded(node: NodeDevices, task: Task, requests: ResolvedRequests, 
 
 
 def allocation_of(node: NodeDevices, request: ResolvedRequest, taken: TakenSlot, holder: str = "") -> SlotAllocation:
-    """What was taken for a need, named by the option that was served."""
+    """What was taken for a request, labelled by the option that was used."""
     option = request.options[taken.option]
     name = f"{request.request}/{option.name}" if option.name else request.request
     plain = is_plain(request) and node.is_plain(taken.slot)
@@ -176,8 +175,8 @@ def allocation_of(node: NodeDevices, request: ResolvedRequest, taken: TakenSlot,
 
 
 def counts(axis: Axis, node: NodeDevices, allocations: Iterable[SlotAllocation]) -> dict[int, int]:
-    """What holdings count for in queues, beyond what their pods ask for by name: their kind, and of what was claimed
-    the class, where it is counted.
+    """What allocations count for in queues, beyond what their pods request by name: their kind and, for claimed
+    devices, the class where it is counted.
     """
     found: dict[int, int] = {}
     for allocation in allocations:
@@ -205,7 +204,7 @@ def accounts(axis: Axis, node: NodeDevices, tasks: Iterable[Task]) -> Mapping[Ow
 
 
 def is_plain(request: ResolvedRequest) -> bool:
-    """Whether it is asked for by the name of a plain resource, under which it is counted anyway."""
+    """Whether it is requested by the name of a plain resource, under which it is counted anyway."""
     return isinstance(request.options[0].selector, ByKind)
 
 
@@ -220,7 +219,7 @@ Resolve = Callable[[DeviceRequests | None, Plain], ResolvedRequests]
 
 
 class Occupancy:
-    """See the module. `nodes` are the rows that have devices; `resolve` says what pods ask for."""
+    """`nodes` are the rows with devices; `resolve` gives the requests of pods."""
 
     def __init__(self, state: ClusterState, nodes: Mapping[int, NodeDevices], resolve: Resolve) -> None:
         self._state = state
@@ -229,7 +228,9 @@ class Occupancy:
         self.claimed = ClaimedDevices()
         self.network = NetworkDevices()
         self.presumed: set[int] = set()
-        """Rows with pods whose devices depend on claims that were not allocated, or on what is not there yet."""
+        """Rows with pods whose devices depend on claims that were not allocated, or on objects that do not
+        exist yet.
+        """
 
     def learn_claim(self, key: str, claim: ResourceClaim | None) -> None:
         if claim is None:
@@ -238,7 +239,7 @@ class Occupancy:
             self.claimed.upsert(claim)
 
     def refill(self, rows: set[int]) -> set[int]:
-        """These rows again. Returns them with the rows that have devices in common with them."""
+        """Computes these rows again. Returns them with the rows that share devices with them."""
         busy = sorted(row for row in rows if row in self._nodes and not self._is_idle(row))
         touched = set[int]()
         for row in busy:
@@ -251,23 +252,23 @@ class Occupancy:
         return rows | touched
 
     def has_records(self, row: int) -> bool:
-        """Whether pods of a row say that they have devices."""
+        """Whether pods of a row have records of devices."""
         nodes = self._state.nodes
         return bool(nodes.alive[row]) and any(task.record and task.state in ON_NODE for task in nodes.tasks[row])
 
     def plain(self, shape: Shape) -> Plain:
-        """The units of plain resources that a shape asks for."""
+        """The units of plain resources that a shape requests."""
         names = self._state.axis.names
         return tuple((names[row], -(-amount // WHOLE)) for row, amount in shape.vector if is_plain_resource(names[row]))
 
     def _is_idle(self, row: int) -> bool:
-        """Whether nothing is allocated there, nor was when it was last looked at."""
+        """Whether nothing is allocated there, nor was at the last update."""
         node = self._nodes[row]
         held = node.allocations or node.lost or self._state.nodes.tasks[row]
         return not (held or node.network_slots or self.claimed)
 
     def _restore(self, row: int) -> set[int]:
-        """What is recorded. Returns other rows that have to know."""
+        """Applies what is recorded. Returns other rows that this affects."""
         node = self._nodes[row]
         node.clear()
         restore(node, self._tasks(row), self.claimed)
@@ -294,7 +295,7 @@ class Occupancy:
 
 
 class DeviceConflict(NamedTuple):
-    """Allocations to at least two users that cannot all be had, at least one of them by a claim."""
+    """Allocations to at least two users that exclude each other, at least one of them by a claim."""
 
     devices: tuple[Device, ...]
     allocations: tuple[SlotAllocation, ...]
@@ -309,12 +310,12 @@ class DeviceConflict(NamedTuple):
 
 
 def user_of(allocation: SlotAllocation) -> str:
-    """The claim that has it (`namespace/name`), or the pod where no claim says so."""
+    """The claim that has it (`namespace/name`), or the pod if there is no claim."""
     return allocation.claim or allocation.holder
 
 
 def conflicts(node: NodeDevices) -> Iterator[DeviceConflict]:
-    """Each place where more is allocated than there is. Costs nothing but a look at what is allocated."""
+    """Each place where more is allocated than there is. Cheap: it reads only allocations."""
     taken: dict[int, list[SlotAllocation]] = {}
     for allocation in node.allocations:
         if not allocation.portion.looks:
@@ -328,7 +329,7 @@ def conflicts(node: NodeDevices) -> Iterator[DeviceConflict]:
 
 
 def _exceeded(free: FreeSlots, taken: Iterable[int]) -> Iterator[set[int]]:
-    """Sets of slots that cannot all be taken as they are."""
+    """Sets of slots that cannot all be in use as they are."""
     inventory, taken = free.inventory, set(taken)
     for slot in sorted(taken):
         facts = inventory.slots[slot]

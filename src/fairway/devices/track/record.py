@@ -26,7 +26,7 @@ from fairway.state.device_requests import RECORD_PREFIX
 
 PREFIX = RECORD_PREFIX
 MAX_NAME = 63
-"""Of the part behind the slash."""
+"""For the part after the slash."""
 
 _HASH, _NAME = f"{PREFIX}SHA256_", f"{PREFIX}NAME_"
 _DIGITS = 40
@@ -50,7 +50,7 @@ def key_of(class_name: str, device: str) -> str | None:
 
 
 def written(entries: Iterable[DeviceUse]) -> dict[str, str]:
-    """The annotations for a pod's holdings; those of one class and device are added up."""
+    """The annotations for a pod's allocations; those of one class and device are added up."""
     total: dict[tuple[str, str], int] = {}
     for entry in sorted(entries):
         total[entry[:2]] = total.get(entry[:2], 0) + entry.milli
@@ -66,7 +66,7 @@ def written(entries: Iterable[DeviceUse]) -> dict[str, str]:
 
 
 def read(annotations: Mapping[str, str]) -> tuple[DeviceUse, ...]:
-    """The holdings that a pod's annotations record. One that is malformed is none."""
+    """The allocations that a pod's annotations record. Malformed ones are ignored."""
     found = []
     for key, text in annotations.items():
         if not key.startswith(PREFIX) or key.startswith(_NAME):

@@ -14,13 +14,13 @@ from fairway.devices.select.selectors import Finding, MatchResult, TermResult
 from fairway.devices.track.ledger import DeviceLedger
 from fairway.devices.track.node import NodeDevices, portion_milli
 
-MOST_NEAR_MISSES = 20
-"""Shown for a class; of the rest only the number."""
+MAX_NEAR_MISSES = 20
+"""Near misses shown for a class; of the rest only the number."""
 
 
 class DeviceUser(NamedTuple):
     """A pod (or a claim) and how much it has, in thousandths of a unit: of the device itself, or `through` another
-    one with which it shares its hardware (a group that it is a member of, or a member of the group that it is).
+    device that shares its hardware (its group, or a member of the group).
     """
 
     name: str
@@ -29,8 +29,8 @@ class DeviceUser(NamedTuple):
 
 
 class Selected(NamedTuple):
-    """A device that a class selects, how many units it has and which pods have them. `unusable` says why the class
-    cannot be served by it, "" if it can.
+    """A device that a class selects, its units, and the pods that have them. `unusable` is why it cannot serve the
+    class, "" if it can.
     """
 
     device: Device
@@ -40,7 +40,7 @@ class Selected(NamedTuple):
 
 
 class NearMiss(NamedTuple):
-    """A device that all but one requirement of a term would select."""
+    """A device that fails only one requirement of a term."""
 
     device: Device
     missed: str
@@ -66,9 +66,8 @@ def class_reports(ledger: DeviceLedger) -> list[ClassReport]:
 
 
 def devices(ledger: DeviceLedger, only: str | None = None) -> Iterator[tuple[NodeDevices, int, Device]]:
-    """Every device, or those of one node, with its node and first slot, by node and in stable order.
-
-    Of all devices those that several nodes reach come once.
+    """Every device, or those of one node, with its node and first slot, by node and in stable order. In a list of all
+    devices, those that several nodes reach appear once.
     """
     for name, node in ledger.nodes_by_name().items():
         if only not in (None, name):
@@ -84,7 +83,7 @@ def devices(ledger: DeviceLedger, only: str | None = None) -> Iterator[tuple[Nod
 
 
 def match(known: CompiledClass, device: Device) -> MatchResult:
-    """How the class's own selectors meet a device."""
+    """The result of the class's own selectors for a device."""
     return known.matcher.match(device)
 
 
@@ -106,8 +105,8 @@ def _report(ledger: DeviceLedger, known: CompiledClass) -> ClassReport:
         standing.allocatable,
         standing.requested,
         tuple(selected),
-        tuple(near[:MOST_NEAR_MISSES]),
-        max(0, len(near) - MOST_NEAR_MISSES),
+        tuple(near[:MAX_NEAR_MISSES]),
+        max(0, len(near) - MAX_NEAR_MISSES),
         {reason: problems[reason] for reason in PROBLEMS if problems[reason]},
         known.problems,
         known.matcher.warnings,
@@ -129,7 +128,7 @@ def holders(node: NodeDevices, device: Device) -> tuple[DeviceUser, ...]:
 
 
 def unusable_because(node: NodeDevices, slot: int, class_name: str) -> str:
-    """What keeps requests by a class from being given a device that it selects; "" if nothing does."""
+    """Why requests by a class cannot get a device that it selects; "" if they can."""
     facts = node.inventory.slots[slot]
     device = facts.device
     if not device.healthy:
@@ -144,7 +143,7 @@ def _nothing_there(facts: Slot) -> str:
 
 
 def _near(known: CompiledClass, result: MatchResult) -> str | None:
-    """What the one requirement says that the device does not meet; None if it is not that near."""
+    """The one requirement that the device does not meet, in words; None if there is more than one."""
     if result.matched:
         return "its members do not serve what the class includes" if known.nested else None
     near = (term.missed[0] for term in result.terms if len(term.missed) == 1 and _is_close(term))
@@ -152,8 +151,8 @@ def _near(known: CompiledClass, result: MatchResult) -> str | None:
 
 
 def _is_close(term: TermResult) -> bool:
-    """Whether missing a term by one requirement says something: there are others that are met, or it asks about a
-    value that the device has. Every NIC misses "Kind is gpu".
+    """Whether missing a term by one requirement is informative: other requirements are met, or it is about a value that
+    the device has. Every NIC misses "Kind is gpu".
     """
     missed = term.missed[0]
     return len(term.requirements) > 1 or (missed.found is not None and missed.requirement.key not in IDENTITY)

@@ -50,11 +50,11 @@ class Distribution:
         self.total, self.largest = total, largest  # exact, also where the values of the other were rounded
 
     def mean(self) -> float:
-        """Of nothing: zero."""
+        """Zero if it is empty."""
         return self.total / self.count if self.count else 0.0
 
     def percentile(self, percent: int) -> int:
-        """The smallest value that at least `percent` of the weight does not exceed; of nothing: zero."""
+        """The smallest value that at least `percent` of the weight does not exceed; zero if it is empty."""
         if not 0 < percent <= 100:
             raise InputError(f"percentile {percent}, expected 1 to 100")
         reached = 0

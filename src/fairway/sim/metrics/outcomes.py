@@ -38,17 +38,17 @@ class PlannedStarts:
         self.soft_kept = 0
         self.soft_missed = 0
         self.worst: tuple[Micros, str] = (0, "")
-        """By how much a hard planned start was missed, and by which job."""
+        """The largest miss of a hard planned start, and its job."""
         self._open: dict[str, tuple[Micros, bool]] = {}
 
     def given(self, key: str, at: Micros, *, hard: bool) -> None:
-        """A plan says when a waiting job starts."""
+        """A plan states when a pending job starts."""
         known = self._open.get(key)
         if known is None or (hard and (not known[1] or at < known[0])):
             self._open[key] = at, hard
 
     def started(self, key: str, at: Micros) -> PlannedStartResult | None:
-        """The job starts: what became of its planned start, if it had one."""
+        """The job starts: the result of its planned start, if it had one."""
         known = self._open.pop(key, None)
         if known is None:
             return None
@@ -57,11 +57,11 @@ class PlannedStarts:
         return PlannedStartResult(planned, hard, at <= planned)
 
     def forget(self, key: str) -> None:
-        """The job was taken back."""
+        """The job was withdrawn."""
         self._open.pop(key, None)
 
     def close(self, at: Micros, waiting: Iterable[str]) -> None:
-        """The run is over: a planned start of a waiting job that has passed is missed."""
+        """The run is over: a planned start in the past of a pending job is missed."""
         for key in waiting:
             planned, hard = self._open.get(key, (at, False))
             if planned < at:
@@ -80,7 +80,7 @@ class PlannedStarts:
 
 
 TAU: Micros = 10 * SECOND
-"""Runs shorter than this count as this long in the bounded slowdown."""
+"""Minimum run time in the bounded slowdown."""
 
 MILLION = 1_000_000
 SIZE_CLASSES = (
@@ -89,7 +89,7 @@ SIZE_CLASSES = (
     (0.1, "up to 10 %"),
     (float("inf"), "above 10 %"),
 )
-"""Jobs by the dominant share of the cluster that they ask for."""
+"""Jobs by the dominant share of the cluster that they request."""
 
 
 WaitSoFar = tuple[str, str, Micros]
@@ -110,11 +110,11 @@ class JobOutcome(msgspec.Struct, frozen=True):
     end: Micros
     run: Micros
     evictions: int = 0
-    """How often it was made to stop."""
+    """How often it was stopped."""
     processors: int = 0
-    """What all its tasks ask for of the processor that it runs on, in thousandths."""
+    """What all its tasks request of the processor that it runs on, in thousandths."""
     limit: Micros | None = None
-    """The run time that its user asked for."""
+    """The run time that its user requested."""
     hosts: tuple[str, ...] = ()
     planned: PlannedStartResult | None = None
 
@@ -146,10 +146,10 @@ class JobGroup:
         self.longest: JobOutcome | None = None
         self.area = 0
         self.slowed_area = 0
-        """Areas times slowdowns."""
+        """Areas multiplied by slowdowns."""
 
     def add(self, outcome: JobOutcome, wait: Micros, slowdown: int, area: int) -> None:
-        """The last three are what the outcome says of itself, worked out once for all groups."""
+        """The last three follow from the outcome, and are computed once for all groups."""
         if self.longest is None or wait > self.longest.wait:
             self.longest = replace(outcome, hosts=())
         self.wait.add(wait)
@@ -159,7 +159,7 @@ class JobGroup:
 
 
 class JobOutcomes:
-    """All groups, and what evictions cost."""
+    """All groups, and the cost of evictions."""
 
     def __init__(self, resources: Sequence[str]) -> None:
         self.all = JobGroup()
@@ -174,14 +174,14 @@ class JobOutcomes:
         self.evictions = 0
         self.evictions_by_queue: dict[str, int] = {}
         self.lost_work = dict.fromkeys(resources, 0)
-        """Amounts multiplied by the microseconds for which pods had them that were then evicted."""
+        """Amounts multiplied by the microseconds for which evicted pods had them."""
         self.lost_dominant = 0
         """The same as the dominant share of each pod, in microseconds of the whole cluster and units of ONE."""
         self.failures = 0
         self.failed_work = dict.fromkeys(resources, 0)
-        """The same of pods that were lost with their node."""
+        """The same for pods that were lost with their node."""
         self.repeat_victims = 0
-        """Jobs that were made to stop more than once."""
+        """Jobs that were stopped more than once."""
         self.most_stops: tuple[int, str] = (0, "")
         self.waits: dict[str, Distribution] = {}
         """When all is over: the waits of finished jobs and, as far as they got, of those that are not done. Of all
@@ -202,8 +202,8 @@ class JobOutcomes:
         self.all.add(outcome, wait, slowdown, area)
 
     def lost(self, key: str, queue: str, tasks: int, work: Sequence[int], share: int, stops: int = 0) -> None:
-        """`tasks` of a job were evicted, `work` and its dominant `share` by time are lost. Where that stopped the job,
-        it was for the `stops`-th time.
+        """`tasks` of a job were evicted; `work` and its dominant `share` by time are lost. If that stopped the job, it
+        was for the `stops`-th time.
         """
         self.evictions += tasks
         self.evictions_by_queue[queue] = self.evictions_by_queue.get(queue, 0) + tasks
@@ -221,7 +221,7 @@ class JobOutcomes:
             self.failed_work[name] += amount
 
     def close(self, running: int, waiting: Sequence[tuple[Micros, str]], so_far: Sequence[WaitSoFar]) -> None:
-        """`so_far` is of all jobs that are not done, whether they run or wait."""
+        """`so_far` has all unfinished jobs, running or pending."""
         self.running = running
         self.waiting = len(waiting)
         self.longest_waiting = max(waiting, key=lambda entry: entry[0], default=(0, ""))
@@ -238,7 +238,7 @@ class JobOutcomes:
 
 
 class SpreadMetrics(msgspec.Struct, frozen=True, rename="camel"):
-    """One figure for each user: how it is spread."""
+    """The distribution of one figure over users."""
 
     mean: float
     deviation: float
@@ -253,7 +253,7 @@ class UserMetrics(msgspec.Struct, frozen=True, rename="camel"):
     wait: SpreadMetrics
     """Mean waits, in seconds."""
     normalised_wait: SpreadMetrics
-    """Seconds waited for each processor-second; users whose jobs ran no time at all are left out."""
+    """Seconds waited for each processor-second; users whose jobs had no run time are left out."""
 
 
 def user_metrics(groups: Mapping[str, JobGroup]) -> UserMetrics:

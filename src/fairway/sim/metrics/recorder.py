@@ -24,7 +24,7 @@ GPU = "nvidia.com/gpu"
 
 
 class JobFacts(msgspec.Struct, frozen=True):
-    """What the metrics must know of a job when it comes."""
+    """What the metrics need of a job when it arrives."""
 
     key: str
     """namespace/name."""
@@ -34,17 +34,17 @@ class JobFacts(msgspec.Struct, frozen=True):
     minimum: int
     """Tasks that must be placed for the job to count as started."""
     demand: Mapping[str, int]
-    """What all its tasks ask for together."""
+    """What all its tasks request together."""
     first_step: Mapping[str, int]
-    """What its minimum asks for."""
+    """What its minimum requests."""
     next_step: Mapping[str, int]
-    """What one more task asks for."""
+    """What one more task requests."""
     limit: Micros | None = None
-    """The run time that its user asked for."""
+    """The run time that its user requested."""
 
     @property
     def processors(self) -> int:
-        """CPUs that it asks for, in thousandths; of a job that asks for none, GPUs; else one for each task."""
+        """Requested CPUs, in thousandths; GPUs for a job without CPUs; else one for each task."""
         return self.demand.get("cpu") or self.demand.get(GPU) or self.tasks * 1000
 
 
@@ -86,14 +86,14 @@ class AliveJob:
         self.stops = 0
         """How often evictions took it below its minimum."""
         self.planned: PlannedStartResult | None = None
-        """What became of its planned start, the last time that it started."""
+        """The result of its planned start, the last time that it started."""
         self.allocated = [0] * len(queue.allocated)
         self.demand = [0] * len(queue.allocated)
         self.step: Vector | None = None
 
     @property
     def ready(self) -> int:
-        """Tasks that count towards its minimum: those that have a place, and those that have ended."""
+        """Tasks that count towards its minimum: placed and ended ones."""
         return self.placed + self.facts.tasks - self.left
 
 
@@ -101,9 +101,9 @@ WANTED = 300
 
 
 class UsageSnapshot(msgspec.Struct, frozen=True):
-    """Sums over time since the start, and what stood at that moment, in the order of the caller's columns.
+    """Sums over time since the start, and current values, in the order of the caller's columns.
 
-    Columns are only ever added: what an older snapshot is too short for was zero.
+    Columns are only ever added: values beyond the end of an older snapshot were zero.
     """
 
     at: Micros
@@ -122,7 +122,7 @@ class UsageTimeline:
         self.snapshots = [take(start)]
 
     def reach(self, at: Micros) -> None:
-        """Take the snapshots that are due up to `at`, before anything changes at `at`."""
+        """Takes the snapshots that are due up to `at`, before anything changes at `at`."""
         if self.next > at:
             return
         while self.next <= at:
@@ -150,7 +150,7 @@ BILLION = 1_000_000_000
 
 
 class MetricsRecorder:
-    """The metrics of one run. `resources` are the dimensions that are counted, in the report's order."""
+    """The metrics of one run. `resources` are the counted dimensions, in the report's order."""
 
     def __init__(
         self,
@@ -166,7 +166,7 @@ class MetricsRecorder:
         self.resources = tuple(resources)
         self.outcomes = JobOutcomes(self.resources)
         self.deviation = Distribution()
-        """The worst deviation of a backlogged namespace from its entitlement, in billionths, over time."""
+        """The largest deviation of a backlogged namespace from its entitlement, in billionths, over time."""
         self.queues: dict[str, QueueTenant] = {}
         self.used_area = [0] * len(self.resources)
         self.capacity_area = [0] * len(self.resources)
@@ -176,10 +176,10 @@ class MetricsRecorder:
         self.planned = PlannedStarts()
         self.first_submit: Micros | None = None
         self.backlogged: Micros = 0
-        """Time in which jobs waited, and (in billionths) the idle part of the most used resource in it."""
+        """Time with pending jobs, and (in billionths) the idle fraction of the most used resource in it."""
         self.idle_area = 0
         self.backlogged_at_end: set[str] = set()
-        """Namespaces with a job that waits when the run is over."""
+        """Namespaces with a pending job at the end of the run."""
         self._starving = 0
         self._reserved = 0
         self._facts = {queue.name: queue for queue in queues}
@@ -194,12 +194,12 @@ class MetricsRecorder:
         self._holders: list[Tenant] = []
         used, total = ([f"{what}/{name}" for name in self.resources] for what in ("used", "capacity"))
         self.sum_columns = [*used, *total, "evictions", "idle", "backlogged"]
-        """What the sums of a snapshot are of; a queue or namespace adds its own when it first has a job."""
+        """The columns of a snapshot's sums; a queue or namespace adds its own with its first job."""
         self.stand_columns = ["waiting", "starving", "reserved"]
         self.timeline = UsageTimeline(start, self._snapshot)
 
     def capacity(self, at: Micros, capacity: Mapping[str, int]) -> None:
-        """The cluster has this much from now on."""
+        """The capacity of the cluster has changed."""
         self._reach(at)
         self._stale = True
         self._capacity = self._vector(capacity)
@@ -207,7 +207,7 @@ class MetricsRecorder:
             holder.resized(at, self._capacity)
 
     def submitted(self, at: Micros, facts: JobFacts) -> None:
-        """A job came."""
+        """A job arrived."""
         self._reach(at)
         queue, namespace = self._tenant(facts.queue, facts.namespace)
         demand = self._vector(facts.demand)
@@ -233,7 +233,7 @@ class MetricsRecorder:
         self._step_now(job)
 
     def released(self, at: Micros, key: str, amounts: Mapping[str, int], tasks: int = 1) -> None:
-        """`tasks` of a job ended by themselves and gave `amounts` back."""
+        """`tasks` of a job ended by themselves and released `amounts`."""
         self._reach(at)
         job = self._alive[key]
         job.left -= tasks
@@ -246,9 +246,8 @@ class MetricsRecorder:
     def evicted(
         self, at: Micros, key: str, amounts: Mapping[str, int], ran: Micros, tasks: int = 1, *, failed: bool = False
     ) -> None:
-        """`tasks` of a job were made to stop after `ran`, or `failed` with their node.
-
-        They wait again, and what they did is lost.
+        """`tasks` of a job were stopped after `ran`, or `failed` with their node. They are pending again, and their
+        work is lost.
         """
         self._reach(at)
         job, vector = self._alive[key], self._vector(amounts)
@@ -267,12 +266,12 @@ class MetricsRecorder:
             self.outcomes.lost(key, job.facts.queue, tasks, work, share, job.stops if stops else 0)
 
     def plans_start(self, key: str, at: Micros, hard: bool) -> None:
-        """A plan says that a waiting job starts at `at`."""
+        """A plan states that a pending job starts at `at`."""
         if key in self._alive and self._alive[key].start is None:
             self.planned.given(key, at, hard=hard)
 
     def finished(self, at: Micros, key: str, ran: Micros, hosts: Sequence[str] = ()) -> None:
-        """A job is done after a run of `ran` on `hosts`."""
+        """A job finished after a run of `ran` on `hosts`."""
         self._reach(at)
         job = self._drop(key)
         self.at_last_end = self._areas()
@@ -299,20 +298,20 @@ class MetricsRecorder:
             self._on_finish(outcome)
 
     def withdrawn(self, at: Micros, key: str) -> None:
-        """A job was taken back before it was done."""
+        """A job was withdrawn before it finished."""
         self._reach(at)
         self._drop(key)
         self.planned.forget(key)
         self.outcomes.withdrawn += 1
 
     def reservations(self, at: Micros, starving: int, reserved: int) -> None:
-        """From now on this many jobs starve, and this many nodes carry a reservation."""
+        """The number of starving jobs and of nodes with a reservation, from now on."""
         self._reach(at)
         self._starving = starving
         self._reserved = reserved
 
     def close(self, at: Micros) -> None:
-        """The run is over (or was cut short) at `at`."""
+        """The run ended, or was cut short, at `at`."""
         self._reach(at)
         self._refresh()
         for holder in self._holders:
@@ -330,7 +329,7 @@ class MetricsRecorder:
         self.outcomes.close(len(self._alive) - len(waiting), waits, so_far)
 
     def _reach(self, at: Micros) -> None:
-        """Add up what stood until `at`."""
+        """Adds the values that held until `at` to the sums."""
         if at == self.now:
             return
         assert at > self.now, f"time went back from {self.now} to {at}"
@@ -371,7 +370,7 @@ class MetricsRecorder:
         self._worst = worst * BILLION // ONE
 
     def _no_job_waits(self) -> None:
-        """All have what they request: that is what they are entitled to."""
+        """All have what they request, which is what they are entitled to."""
         self._worst = 0
         for queue in self.queues.values():
             for holder in (queue, *queue.active.values()):
@@ -379,7 +378,7 @@ class MetricsRecorder:
                 holder.watch(self.now, False)
 
     def _idle(self) -> int:
-        """The idle part of the most used resource, in billionths."""
+        """The idle fraction of the most used resource, in billionths."""
         return BILLION - min(BILLION, dominant(self._used, self._capacity) * BILLION // ONE)
 
     def _areas(self) -> tuple[Micros, Vector, Vector]:
@@ -446,7 +445,7 @@ class MetricsRecorder:
         return tuple([amounts.get(name, 0) for name in self.resources])
 
     def _snapshot(self, at: Micros) -> UsageSnapshot:
-        """Sums by `sum_columns`, what stands by `stand_columns`."""
+        """Sums by `sum_columns`, current values by `stand_columns`."""
         span = at - self.now
         sums = array("d", [area + used * span for area, used in zip(self.used_area, self._used, strict=True)])
         sums.extend(area + total * span for area, total in zip(self.capacity_area, self._capacity, strict=True))

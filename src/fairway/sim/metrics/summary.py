@@ -39,14 +39,14 @@ class UtilisationMetrics(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class PlannedMetrics(msgspec.Struct, frozen=True, rename="camel"):
-    """Planned starts of jobs that started, or should have. A hard one that is missed is an error of the scheduler."""
+    """Planned starts of jobs that started, or should have. Missing a hard one is an error of the scheduler."""
 
     kept: int
     missed: int
     soft_kept: int
     soft_missed: int
     worst: float
-    """By how many seconds a hard planned start was missed at most."""
+    """The largest miss of a hard planned start, in seconds."""
     worst_job: str
 
 
@@ -65,7 +65,9 @@ class PreemptionMetrics(msgspec.Struct, frozen=True, rename="camel"):
     lost_work: Mapping[str, float]
     """Amount-seconds of each resource, in its own unit (CPU-seconds, byte-seconds)."""
     dominant_hours: float
-    """Work lost by eviction: the dominant share of the evicted pods by hours. 1 is the whole cluster for an hour."""
+    """Work lost by eviction: the dominant share of the evicted pods, times hours. 1 is the whole cluster for an
+    hour.
+    """
     repeat_victims: int
     """Jobs that were stopped more than once: evictions took them below their minimum."""
     most_stops: int
@@ -89,11 +91,13 @@ class Metrics(msgspec.Struct, frozen=True, rename="camel"):
     wait: WaitMetrics
     utilisation: Mapping[str, UtilisationMetrics]
     jain: float | None
-    """None unless several namespaces still wait at the end: when all is served it only says how much each requested."""
+    """None unless several namespaces are still waiting at the end: once all is served it only shows how much each
+    requested.
+    """
     deviation_mean: float
     deviation_p99: float
     fragmentation: float
-    """The idle part of the most used resource, on average over the time in which jobs waited."""
+    """The idle fraction of the most used resource, on average over the time with pending jobs."""
     users: UserMetrics
     planned: PlannedMetrics
     starvation: StarvationMetrics
@@ -102,11 +106,11 @@ class Metrics(msgspec.Struct, frozen=True, rename="camel"):
     by_namespace: Mapping[str, WaitMetrics]
     by_size: Mapping[str, WaitMetrics]
     service: Mapping[str, float]
-    """Of each namespace: its dominant share, summed up over time, in cluster-seconds."""
+    """For each namespace: its dominant share, summed over time, in cluster-seconds."""
 
 
 def summarize(recorder: MetricsRecorder) -> Metrics:
-    """The metrics of a recorder that was closed."""
+    """The metrics of a closed recorder."""
     outcomes = recorder.outcomes
     end, first = recorder.at_last_end[0], recorder.first_submit
     return Metrics(
@@ -136,7 +140,7 @@ def summarize(recorder: MetricsRecorder) -> Metrics:
 
 
 def jain(values: list[float]) -> float:
-    """Jain's index: 1 where all have the same, 1/n where one has everything; of nothing: 1."""
+    """Jain's index: 1 if all are equal, 1/n if one has everything; 1 if empty."""
     squares = sum(value * value for value in values)
     return sum(values) ** 2 / (len(values) * squares) if squares else 1.0
 
@@ -210,7 +214,7 @@ def _work(amounts: Mapping[str, int]) -> dict[str, float]:
 
 
 def per_unit(resource: str) -> int:
-    """Kept amounts in one unit of a resource, as people count it."""
+    """Kept amounts per unit of a resource, as people count it."""
     return 1000 if unit_of(resource) is AmountUnit.MILLI else 1
 
 

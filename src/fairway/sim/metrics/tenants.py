@@ -26,14 +26,14 @@ class Demand(Protocol):
 
 
 def fill(room: Sequence[float], claims: Sequence[Demand], total: Sequence[float]) -> list[float]:
-    """For each claim the part of its demand, 0 to 1, that it may have of `room`; shares are of `total`."""
+    """For each claim the fraction of its demand, 0 to 1, that it may have of `room`; shares are of `total`."""
     if len(room) == 1:
         return _fill_one(room[0], claims)
     return _fill_many(room, claims, total)
 
 
 def _fill_one(room: float, claims: Sequence[Demand]) -> list[float]:
-    """One resource: the smallest demand per weight is met first, what is left is divided by weight."""
+    """One resource: the smallest demand per weight is met first, the rest is divided by weight."""
     order = sorted([(claim.demand[0] / claim.weight, index) for index, claim in enumerate(claims)])
     weight, left = sum([claim.weight for claim in claims]), float(room)
     granted = [1.0] * len(claims)
@@ -78,7 +78,7 @@ ONE = 1 << 32
 """The whole cluster, as a share."""
 
 _SLACK = ONE >> 20
-"""Entitlements are computed in floats: a share that misses one by less than this is not below it."""
+"""Entitlements are computed in floats: a share within this of one is not below it."""
 
 Vector = tuple[int, ...]
 H = TypeVar("H", bound="Tenant")
@@ -110,14 +110,14 @@ class Tenant:
         self.jobs = 0
         self.allocated = [0] * size
         self.demand = [0] * size
-        """What it has and waits for."""
+        """What it has allocated and waits for."""
         self._full = 0
         self.steps: dict[Vector, int] = {}
-        """How many waiting jobs would next take this much: a gang's minimum, or one more task."""
+        """How many pending jobs would next take this much: a gang's minimum, or one more task."""
         self.share = 0
-        """The dominant share of what it has, in units of ONE."""
+        """The dominant share of its allocation, in units of ONE."""
         self.service = 0
-        """The share summed up over time."""
+        """The share summed over time."""
         self.entitled = 0
         self.below_since: Micros | None = None
         self.longest_below: Micros = 0
@@ -125,7 +125,7 @@ class Tenant:
         self._since = at
 
     def settle(self, at: Micros) -> None:
-        """Bring the service up to `at`."""
+        """Brings the service up to `at`."""
         self.service += self.share * (at - self._since)
         self._since = at
 
@@ -136,18 +136,18 @@ class Tenant:
         self.share = dominant(self.allocated, capacity)
 
     def want(self, amounts: Vector, sign: int) -> None:
-        """It has or waits for so much more, or less. What it waited for and is given does not change that."""
+        """Its demand grows or shrinks by this much. An allocation of what it waited for does not change the demand."""
         self.demand = [have + sign * amount for have, amount in zip(self.demand, amounts, strict=True)]
         self._full = -1
 
     def full(self, capacity: Sequence[int]) -> int:
-        """The dominant share of all that it wants; right for one capacity, until `resized`."""
+        """The dominant share of its demand; valid for one capacity, until `resized`."""
         if self._full < 0:
             self._full = dominant(self.demand, capacity)
         return self._full
 
     def resized(self, at: Micros, capacity: Sequence[int]) -> None:
-        """The cluster has this much from now on."""
+        """The capacity of the cluster has changed."""
         self.settle(at)
         self.share = dominant(self.allocated, capacity)
         self._full = -1
@@ -160,7 +160,7 @@ class Tenant:
             self.steps.pop(amounts, None)
 
     def below(self, capacity: Sequence[int]) -> bool:
-        """It waits for something that it could take and still be within what it is entitled to."""
+        """Whether it waits for something that would still be within its entitlement."""
         if self.share + _SLACK >= self.entitled:
             return False
         limit, allocated = self.entitled + _SLACK, self.allocated
@@ -173,7 +173,7 @@ class Tenant:
         return False
 
     def watch(self, at: Micros, below: bool) -> None:
-        """Note since when it has been below what is its own."""
+        """Records since when it has been below its entitlement."""
         if self.below_since is not None and at - self.below_since > self.longest_below:
             self.longest_below = at - self.below_since
             self.longest_since = self.below_since
@@ -187,7 +187,7 @@ class Tenant:
 
 
 class QueueTenant(Tenant):
-    """A queue with its namespaces and the amounts it is guaranteed."""
+    """A queue with its namespaces and its guarantee."""
 
     __slots__ = ("active", "guarantee", "guaranteed", "namespaces")
 
@@ -197,7 +197,7 @@ class QueueTenant(Tenant):
         self.guaranteed = any(guarantee)
         self.namespaces: dict[str, Tenant] = {}
         self.active: dict[str, Tenant] = {}
-        """Those with a job that is alive, in the order in which they became so."""
+        """The namespaces with a living job, in the order in which they became active."""
 
     def entitle_nothing(self) -> None:
         self.entitled = 0
@@ -205,12 +205,12 @@ class QueueTenant(Tenant):
             holder.entitled = 0
 
     def gains(self, holder: Tenant) -> None:
-        """A job of this namespace came."""
+        """A job of this namespace arrived."""
         holder.jobs += 1
         self.active[holder.name] = holder
 
     def loses(self, at: Micros, holder: Tenant) -> None:
-        """A job of this namespace is over."""
+        """A job of this namespace ended."""
         holder.jobs -= 1
         if not holder.jobs:
             del self.active[holder.name]
@@ -218,7 +218,7 @@ class QueueTenant(Tenant):
             holder.watch(at, False)
 
     def below_guarantee(self) -> bool:
-        """It waits for something that its guarantee still covers."""
+        """Whether it waits for something that its guarantee still covers."""
         return self.guaranteed and any(
             all(h + s <= g or not s for h, s, g in zip(self.allocated, step, self.guarantee, strict=True))
             for step in self.steps
@@ -227,7 +227,7 @@ class QueueTenant(Tenant):
 
 
 def dominant(amounts: Sequence[int], capacity: Sequence[int]) -> int:
-    """The largest part of a resource, in units of ONE; resources that the cluster has none of are skipped."""
+    """The largest fraction of a resource, in units of ONE; resources that the cluster lacks are skipped."""
     largest = 0
     for amount, total in zip(amounts, capacity, strict=True):
         if total > 0:
@@ -238,7 +238,7 @@ def dominant(amounts: Sequence[int], capacity: Sequence[int]) -> int:
 
 
 def entitle(queues: Iterable[QueueTenant], capacity: Sequence[int]) -> None:
-    """Divide the cluster over the queues by weight, and each queue's part over its namespaces by weight."""
+    """Divides the cluster among the queues by weight, and each queue's part among its namespaces by weight."""
     wanting = _wanting(queues)
     for queue, part in zip(wanting, fill(capacity, wanting, capacity), strict=True):
         queue.entitled = round(part * queue.full(capacity))
@@ -253,7 +253,7 @@ def _entitle_namespaces(queue: QueueTenant, room: Sequence[float], capacity: Seq
 
 
 def _wanting(holders: Iterable[H]) -> list[H]:
-    """Those that have or wait for something; the others are entitled to nothing."""
+    """Those with a demand; the others are entitled to nothing."""
     found = []
     for holder in holders:
         if any(holder.demand):

@@ -22,7 +22,7 @@ from fairway.errors import InputError
 from fairway.fleet import rules
 from fairway.resources.algebra import Resource
 from fairway.resources.quantity import INT64_MAX
-from fairway.sim.limits import MAX_NODES, SHORTEST_INTERVAL, SHORTEST_MEAN_FAILURE
+from fairway.sim.limits import MAX_NODES, MIN_INTERVAL, MIN_MEAN_FAILURE
 from fairway.sim.scenario.model import (
     ClusterChange,
     ClusterPart,
@@ -42,14 +42,14 @@ from fairway.sim.traces.formats import check_format, check_node_format
 
 DEFAULT_QUEUE = "default"
 MAX_LISTED = 20
-"""Known names that an error lists."""
+"""Maximum known names that an error lists."""
 
 Templates = Sequence[tuple[Path, NodeTemplate]]
-"""Node templates and where they stand in the file."""
+"""Node templates and their places in the file."""
 
 
 def check_cluster(file: ScenarioFile, nodes: Templates, joining: Templates, findings: list[Finding]) -> None:
-    """Everything that can be said of the file of one cluster alone."""
+    """The checks of one cluster that need only the file."""
     cluster = file.cluster
     _check_nodes(nodes, joining, findings)
     _check_queues(cluster.queues, findings)
@@ -69,23 +69,23 @@ def check_cluster(file: ScenarioFile, nodes: Templates, joining: Templates, find
 
 
 def check_workload(file: ScenarioFile, findings: list[Finding]) -> None:
-    """And of what is requested, and when."""
+    """The checks of the workload and its timing."""
     workload = file.workload
     for index, job in enumerate(workload.jobs):
         _check_job(job, ("workload", "jobs", index), findings)
     _check_same_jobs(workload.jobs, findings)
     if workload.trace is not None:
         _check_trace(workload.trace, findings)
-    if file.timing.interval < SHORTEST_INTERVAL:
-        expected = f"at least {format_span(SHORTEST_INTERVAL)} between two passes of the scheduler"
+    if file.timing.interval < MIN_INTERVAL:
+        expected = f"at least {format_span(MIN_INTERVAL)} between two passes of the scheduler"
         findings.append((("timing", "interval"), f"is {format_span(file.timing.interval)}, expected {expected}"))
     if not (workload.jobs or workload.manifests or workload.trace):
         findings.append((("workload",), "no jobs, expected jobs, manifests or a trace"))
 
 
 def unknown_queues(file: ScenarioFile, known: Iterable[str]) -> Iterator[Finding]:
-    """Queues that jobs, parents or the trace name and that are not there. Where manifests can bring queues they must
-    be read first.
+    """Queues that jobs, parents or the trace name and that do not exist. Manifests that may add queues must be read
+    first.
     """
     names = set(known)
     named: list[tuple[Path, str]] = [
@@ -102,7 +102,7 @@ def unknown_queues(file: ScenarioFile, known: Iterable[str]) -> Iterator[Finding
 
 
 def suggestion(name: str, known: set[str]) -> str:
-    """A near name, or the known ones where they are few."""
+    """A near name, or all known names if they are few."""
     near = did_you_mean(name, known)
     return near if len(known) <= MAX_LISTED or "did you mean" in near else ""
 
@@ -149,7 +149,7 @@ def _check_node(template: NodeTemplate, path: Path, findings: list[Finding]) -> 
 
 
 def _check_same_nodes(nodes: Templates, findings: list[Finding]) -> None:
-    """Templates of one name whose nodes are named alike would replace each other's nodes."""
+    """Templates whose nodes have the same names would replace each other's nodes."""
     seen: dict[tuple[str, int], Path] = {}
     for path, template in nodes:
         key = template.name, len(str(template.count - 1)) if template.count > 1 else 0
@@ -180,11 +180,11 @@ def _circles(queues: Sequence[QueueTemplate]) -> Iterator[tuple[int, str]]:
             yield index, "is a descendant of the queue itself, expected another queue"
 
 
-def _settle(kind: str, thing: Node | Queue | ResourceQuota) -> list[Finding]:
-    """What a manifest's reader finds wrong with the object that the template stands for."""
+def _settle(kind: str, obj: Node | Queue | ResourceQuota) -> list[Finding]:
+    """The findings of the manifest reader for the object that the template stands for."""
     known = find("v1" if kind == "Node" else "scheduling.volcano.sh/v1beta1", kind)
     assert known is not None
-    return known.settle(thing)
+    return known.settle(obj)
 
 
 def _in_template(path: Path) -> Path:
@@ -193,7 +193,7 @@ def _in_template(path: Path) -> Path:
 
 
 def _numbered(name: str, count: int) -> str:
-    """The longest of the names that `count` things get."""
+    """The longest of `count` numbered names."""
     return name if count == 1 or not name else f"{name}-{count - 1}"
 
 
@@ -211,7 +211,7 @@ def _check_job(job: JobTemplate, path: Path, findings: list[Finding]) -> None:
 
 
 def _when(job: JobTemplate) -> Iterator[str]:
-    """How many come, and when."""
+    """How many arrive, and when."""
     if job.minimum is not None and job.minimum > job.tasks:
         yield f"minimum: {job.minimum}, expected 1 to {job.tasks}"
     if job.every is not None and job.load is not None:
@@ -250,8 +250,8 @@ def _check_failure(failure: Failure, path: Path, findings: list[Finding]) -> Non
     planned = failure.node is not None and failure.at is not None
     if planned == (failure.every is not None) or (failure.every is not None and failure.at is not None):
         findings.append((path, "expected either node and at, or every"))
-    elif failure.every is not None and failure.every.mean < SHORTEST_MEAN_FAILURE:
-        expected = f"at least {format_span(SHORTEST_MEAN_FAILURE)} on average between two failures"
+    elif failure.every is not None and failure.every.mean < MIN_MEAN_FAILURE:
+        expected = f"at least {format_span(MIN_MEAN_FAILURE)} on average between two failures"
         findings.append(((*path, "every"), f"is {format_span(failure.every.mean)}, expected {expected}"))
 
 
@@ -268,13 +268,13 @@ def _try(path: Path, attempt: Callable[[str], None], given: str, findings: list[
 
 
 def declared_queues(cluster: ClusterPart, manifests: Iterable[object]) -> set[str]:
-    """The queues that a cluster has: its own, and those that its manifests bring."""
-    brought = (thing.metadata.name for thing in manifests if isinstance(thing, Queue))
+    """The queues of a cluster: its own, and those in its manifests."""
+    brought = (obj.metadata.name for obj in manifests if isinstance(obj, Queue))
     return {DEFAULT_QUEUE, *(queue.name for queue in cluster.queues), *brought}
 
 
 MAX_CLUSTERS = 1_000
-SHORTEST_REPORT = 100_000
+MIN_REPORT = 100_000
 """Between two reports of a cluster: 100 ms."""
 _CHOSEN_HERE = {
     "numberOfClusters": "each job gets one cluster",
@@ -286,7 +286,7 @@ _CHOSEN_HERE = {
 
 
 def cluster_files(file: ScenarioFile) -> list[tuple[Path, ScenarioFile]]:
-    """Each cluster as the only one of a scenario, and where it stands in the file."""
+    """Each cluster as a scenario of its own, and its place in the file."""
     if file.fleet is None:
         return [((), file)]
     return [
@@ -305,7 +305,7 @@ def cluster_files(file: ScenarioFile) -> list[tuple[Path, ScenarioFile]]:
 
 
 def _whole(fleet: FleetPart, member: dict[str, object]) -> ClusterPart:
-    """With the queues and namespaces of the fleet; those of the cluster itself go first."""
+    """With the queues and namespaces of the fleet; those of the cluster itself take precedence."""
     part = ClusterPart(**{name: member[name] for name in ClusterPart.__struct_fields__})  # type: ignore[arg-type]
     own = {queue.name for queue in part.queues}
     queues = (*part.queues, *(queue for queue in fleet.queues if queue.name not in own))
@@ -313,7 +313,7 @@ def _whole(fleet: FleetPart, member: dict[str, object]) -> ClusterPart:
 
 
 def in_file(file: ScenarioFile, inside: Path, place: Path) -> Path:
-    """Where something stands in the whole file that stands there in the scenario of one cluster."""
+    """The place in the whole file for a place in the scenario of one cluster."""
     if not inside or place[0] == "workload" or file.fleet is None:
         return place
     if place[0] != "cluster":
@@ -329,7 +329,7 @@ def in_file(file: ScenarioFile, inside: Path, place: Path) -> Path:
 
 
 def check_fleet(file: ScenarioFile, findings: list[Finding]) -> None:
-    """What can be said of the fleet beside its clusters."""
+    """The checks of the fleet besides its clusters."""
     fleet = file.fleet
     if fleet is None:
         return
@@ -346,8 +346,8 @@ def check_fleet(file: ScenarioFile, findings: list[Finding]) -> None:
     for index, member in enumerate(fleet.clusters):
         check_dns_subdomain(member.name, (*path, index, "name"), findings)
         check_labels(member.labels, (*path, index, "labels"), findings)
-    if fleet.report < SHORTEST_REPORT:
-        expected = f"at least {format_span(Span(SHORTEST_REPORT))} between two reports of a cluster"
+    if fleet.report < MIN_REPORT:
+        expected = f"at least {format_span(Span(MIN_REPORT))} between two reports of a cluster"
         findings.append((("fleet", "report"), f"is {format_span(fleet.report)}, expected {expected}"))
     findings += _placements(fleet.placements)
 
@@ -386,6 +386,6 @@ def _spec_problems(template: PlacementTemplate) -> Iterator[Finding]:
 
 
 def placement_spec(template: PlacementTemplate) -> PlacementSpec:
-    """Of a template that was checked: what each job's placement requests."""
+    """What each job's placement requests, from a checked template."""
     spec, _ = fit(template.spec, PlacementSpec)
     return replace(spec, number_of_clusters=1)

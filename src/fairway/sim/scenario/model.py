@@ -29,11 +29,11 @@ class Span(int):
 
 
 class ScenarioPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """The base of all: an unknown key is an error."""
+    """The base of all parts: an unknown key is an error."""
 
 
 class NodeTemplate(ScenarioPart, frozen=True):
-    """Nodes that are alike: `{count: 500, name: gpu, allocatable: {...}}`, or in short `500 x {cpu: 64}`."""
+    """Equal nodes: `{count: 500, name: gpu, allocatable: {...}}`, or in short `500 x {cpu: 64}`."""
 
     allocatable: Resource
     count: NodeCount = 1
@@ -68,26 +68,26 @@ class TraceSource(ScenarioPart, frozen=True):
     """Relative to the scenario's folder; `$FAIRWAY_DATA` in it stands for the folder of published data."""
     format: str
     strict: bool = False
-    """Refuse the file where a row is wrong; else such rows are left out and counted."""
+    """Refuse the file if a row is wrong; otherwise wrong rows are skipped and counted."""
     columns: TraceColumns | None = None
     after: Span = Span(0)
-    """Leave out jobs submitted less than this after the trace's first one."""
+    """Skip jobs submitted less than this after the trace's first one."""
     first: Positive | None = None
-    """At most so many jobs."""
+    """Maximum number of jobs."""
     until: Span | None = None
     """Only jobs submitted within this time after the first one taken."""
     queue: str | None = None
-    """Put all jobs into this queue, whatever the trace says."""
+    """Put all jobs into this queue, whatever the trace has."""
     namespace: str | None = None
-    """Likewise this namespace, for the scheduler: all jobs wait in one line. The metrics keep the trace's."""
+    """Put all jobs into this namespace for the scheduler, so that they form one queue. The metrics keep the trace's."""
     one_pod: bool = False
-    """A job is one pod that asks for what all its tasks ask for: for machines that are one pool of processors."""
+    """A job is one pod that requests what all its tasks request: for machines that are one pool of processors."""
     limits: bool = True
-    """Requested run times, where the trace has them, are known to the scheduler and end the job."""
+    """Requested run times, if the trace has them, are known to the scheduler and end the job."""
 
 
 class ManifestJobs(ScenarioPart, frozen=True):
-    """Pods and groups from files. A pod's own annotations `sim.fairway.dev/arrive` and `/run` go first."""
+    """Pods and groups from files. A pod's own annotations `sim.fairway.dev/arrive` and `/run` take precedence."""
 
     file: str
     arrive: Span = Span(0)
@@ -95,7 +95,7 @@ class ManifestJobs(ScenarioPart, frozen=True):
 
 
 class JobTemplate(ScenarioPart, frozen=True):
-    """Jobs that are alike: one, or `count` of them, one `every` so often (or as many as make a `load`)."""
+    """Equal jobs: one, or `count` of them, one `every` so often (or as many as make a `load`)."""
 
     name: str
     request: Resource
@@ -105,16 +105,16 @@ class JobTemplate(ScenarioPart, frozen=True):
     queue: str = "default"
     tasks: TaskCount = 1
     minimum: TaskCount | None = None
-    """Tasks that must start together; all of them where this is not given."""
+    """Tasks that must start together; by default all of them."""
     priority: Int32 = 0
     arrive: Span = Span(0)
     """When the (first) job comes, after the start of the run."""
     count: JobCount = 1
     every: Drawn | None = None
     load: float | None = None
-    """Instead of `every`: come so often, at random, that they ask for this part of the cluster on average."""
+    """Instead of `every`: arrive at random, so often that they request this fraction of the cluster on average."""
     limit: Span | None = None
-    """The run time that the scheduler expects and after which the job is ended."""
+    """The run time that the scheduler expects, and after which the job is ended."""
     node_selector: dict[str, str] = {}
 
 
@@ -144,11 +144,11 @@ class TimingPart(ScenarioPart, frozen=True):
     provisioning_failures: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
     """The part of attempts in which the provisioner gives up, and the pod is placed again."""
     grace: Span | None = None
-    """From an eviction to the end of the pod; the pod's own grace period where this is not given."""
+    """From an eviction to the end of the pod; by default the pod's own grace period."""
 
 
 class Failure(ScenarioPart, frozen=True):
-    """A node fails: `node` at the time `at`, or one chosen at random `every` so often."""
+    """A node fails: `node` at the time `at`, or a random one `every` so often."""
 
     lasts: Drawn
     node: str | None = None
@@ -157,7 +157,7 @@ class Failure(ScenarioPart, frozen=True):
 
 
 class ClusterChange(ScenarioPart, frozen=True):
-    """The cluster changes on purpose: nodes join, or one is drained (its pods go, it takes no new)."""
+    """A planned change: nodes join, or one is drained (its pods are evicted, and it accepts no new ones) or removed."""
 
     at: Span
     join: Nodes = ()
@@ -166,11 +166,11 @@ class ClusterChange(ScenarioPart, frozen=True):
 
 
 SCALES = (0.001, 1000)
-"""The least and the largest factor."""
+"""The smallest and the largest factor."""
 
 
 class ScaledRunTimes(ScenarioPart, frozen=True):
-    """Run times as they will be, times a factor: how wrong users are."""
+    """Real run times multiplied by a factor: simulates how far off users' estimates are."""
 
     scale: Annotated[float, msgspec.Meta(ge=SCALES[0], le=SCALES[1])]
 
@@ -179,7 +179,7 @@ Estimate = Literal["requested", "user-history", "clairvoyant"] | ScaledRunTimes
 
 
 class MemberCluster(ClusterPart, frozen=True, kw_only=True):
-    """A cluster of a fleet: what it is made of, how the hub knows it, and what happens to its nodes."""
+    """A cluster of a fleet: its parts, its labels and claims on the hub, and events of its nodes."""
 
     name: str
     labels: dict[str, str] = {}
@@ -190,7 +190,7 @@ class MemberCluster(ClusterPart, frozen=True, kw_only=True):
 
 
 class PlacementTemplate(ScenarioPart, frozen=True):
-    """How clusters are chosen for the jobs of some namespaces: each job gets a Placement of its own, made from this."""
+    """How clusters are chosen for the jobs of some namespaces: each job gets its own Placement from this template."""
 
     name: str
     namespaces: tuple[str, ...] = ()
@@ -211,7 +211,7 @@ class FleetPart(ScenarioPart, frozen=True):
     namespaces: dict[str, NamespaceTemplate] = {}
     placements: tuple[PlacementTemplate, ...] = ()
     report: Span = Span(10_000_000)
-    """A cluster tells the hub what is free there at most so often."""
+    """Minimum time between two reports of free capacity from a cluster to the hub."""
 
 
 class ScenarioFile(ScenarioPart, frozen=True):
@@ -221,12 +221,12 @@ class ScenarioFile(ScenarioPart, frozen=True):
     """Instead of `cluster`."""
     name: str = ""
     policy: str | None = None
-    """A policy file, relative to the scenario's folder; the built-in policy where this is not given."""
+    """A policy file, relative to the scenario's folder; by default the built-in policy."""
     estimate: Estimate | None = None
-    """What backfill takes for the run time of a job; what the policy says where this is not given."""
+    """What backfill takes for the run time of a job; by default what the policy says."""
     start: str = "2026-01-01T00:00:00Z"
     end: Span | None = None
-    """How long the run lasts; until everything is done where this is not given."""
+    """How long the run lasts; by default until everything is done."""
     seed: Seed = 0
     timing: TimingPart = TimingPart()
     failures: tuple[Failure, ...] = ()

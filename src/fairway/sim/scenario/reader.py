@@ -45,7 +45,7 @@ class Scenario:
     document: HandWritten
     """The file as it was read, for the lines of problems that are found later."""
     inside: Place = ()
-    """Where the cluster stands, if this is one of a fleet."""
+    """The place of the cluster, if this is one of a fleet."""
     whole: ScenarioFile | None = None
     """The file of that fleet."""
 
@@ -59,7 +59,7 @@ class Scenario:
 
     @property
     def is_random(self) -> bool:
-        """Whether another seed can make another run."""
+        """Whether another seed can give another run."""
         file = self.file
         failures = [failure for _, one in cluster_files(file) for failure in one.failures]
         drawn = [file.timing.start_delay, file.timing.provisioning, *(job.run for job in file.workload.jobs)]
@@ -73,13 +73,13 @@ class Scenario:
         )
 
     def clusters(self) -> list[Scenario]:
-        """The scenario, or that of each cluster of its fleet."""
+        """The scenario itself, or one for each cluster of its fleet."""
         if self.file.fleet is None:
             return [self]
         return [replace(self, file=file, inside=inside, whole=self.file) for inside, file in cluster_files(self.file)]
 
     def resolve(self, file: str) -> Path:
-        """A file that the scenario names."""
+        """The path of a file that the scenario names."""
         return resolve(self.path.parent, file)
 
     def refused(self, findings: Sequence[Finding]) -> ProblemsError:
@@ -127,7 +127,7 @@ def _checked(path: Path, file: ScenarioFile, document: HandWritten, findings: li
 
 
 def _of_cluster(file: ScenarioFile) -> list[Finding]:
-    """What is wrong with one cluster, and with what is requested of it."""
+    """The findings about one cluster, and about what is requested of it."""
     findings: list[Finding] = []
     nodes = _placed_templates(file.cluster.nodes, ("cluster", "nodes"), findings)
     joining = [
@@ -160,7 +160,7 @@ def _placed_templates(nodes: Nodes, path: Place, findings: list[Finding]) -> lis
 
 
 def resolve(folder: Path, file: str) -> Path:
-    """A named file, with the folder of published data put in, relative to `folder`."""
+    """A file name, with `$FAIRWAY_DATA` replaced, relative to `folder`."""
     if file.startswith(f"${DATA_FOLDER}"):
         data = os.environ.get(DATA_FOLDER)
         if not data:
@@ -170,13 +170,13 @@ def resolve(folder: Path, file: str) -> Path:
 
 
 def templates(nodes: Nodes) -> Iterator[NodeTemplate]:
-    """The node templates that are meant, short texts read."""
+    """The node templates, with short forms parsed."""
     for entry in nodes if isinstance(nodes, tuple) else (nodes,):
         yield _short_template(entry) if isinstance(entry, str) else entry
 
 
 def _quoted(match: re.Match[str]) -> str:
-    """`500 x {cpu: 64}` is no YAML value as it stands: it must be a text."""
+    """`500 x {cpu: 64}` is not a YAML value, so it is quoted."""
     return "'" + match[0].replace("'", "''") + "'"
 
 
@@ -197,7 +197,7 @@ def _short_template(text: str) -> NodeTemplate:
 
 
 def _amounts(value: object, path: Place, findings: list[Finding]) -> Resource | None:
-    """A map of quantities; None where it is not one."""
+    """A map of quantities; None if it is not one."""
     if not isinstance(value, Mapping):
         findings.append((path, f"is {describe(value)}, expected {_EXPECTED_AMOUNTS}"))
         return None

@@ -31,7 +31,7 @@ _MAX_DIGITS = 1000
 
 
 def _whole(text: str) -> int | str:
-    """A number that is too long to be one of ours stays text, which costs nothing."""
+    """A number that is too long stays text, which costs nothing."""
     return int(text) if len(text) <= _MAX_DIGITS else text
 
 
@@ -39,8 +39,8 @@ _DECODER = json.JSONDecoder(parse_float=str, parse_int=_whole)
 """Numbers with a fraction stay text, so that their digits are read exactly."""
 
 _BLANKS = " \t\r\n"
-LONGEST_VALUE = 16 * 1024 * 1024
-"""Characters of one member or item; a longer one means that the file is not what it should be."""
+MAX_VALUE = 16 * 1024 * 1024
+"""Characters of one member or item; a longer one means that the file is not in this format."""
 
 
 class NotJsonError(ValueError):
@@ -48,7 +48,7 @@ class NotJsonError(ValueError):
 
 
 def members(chunks: Iterable[str]) -> Iterator[tuple[str, Any]]:
-    """(name, value) of each member; a member that is an array gives one pair for each of its items."""
+    """(name, value) of each member; an array gives one pair for each of its items."""
     stream = _Stream(chunks)
     stream.expect("{")
     while not stream.take("}"):
@@ -72,7 +72,7 @@ class _Stream:
         self._at = 0
 
     def take(self, sign: str) -> bool:
-        """Pass `sign` if it comes next."""
+        """Skips `sign` if it comes next."""
         found = self._next() == sign
         self._at += found
         return found
@@ -107,7 +107,7 @@ class _Stream:
                 raise NotJsonError("the text ends too early")
 
     def _twice_as_much(self) -> bool:
-        """Read on until there is twice as much, so that trying again and again costs no more than reading."""
+        """Doubles what is read, so that repeated attempts cost no more than reading."""
         wanted = 2 * (len(self._text) - self._at)
         found = self._more()
         while found and len(self._text) - self._at < wanted and self._more():
@@ -120,8 +120,8 @@ class _Stream:
             return False
         self._text = self._text[self._at :] + chunk
         self._at = 0
-        if len(self._text) > LONGEST_VALUE:
-            raise NotJsonError(f"a value of more than {LONGEST_VALUE} characters")
+        if len(self._text) > MAX_VALUE:
+            raise NotJsonError(f"a value of more than {MAX_VALUE} characters")
         return True
 
 

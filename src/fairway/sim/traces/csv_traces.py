@@ -48,14 +48,14 @@ UNITS = {"s": SECOND, "ms": 1000, "us": 1, "min": 60 * SECOND, "h": 3600 * SECON
 
 
 class AmountColumn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A column of amounts; `suffix` is put behind each number, as in a Kubernetes quantity."""
+    """A column of amounts; `suffix` is appended to each number, as in a Kubernetes quantity."""
 
     column: str
     suffix: str = ""
 
 
 class TraceColumns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which column means what. Without `tasks` a job is one task; without a name it is called by its row."""
+    """Which column means what. Without `tasks` a job is one task; without a name it is named by its row."""
 
     submit: str
     run: str
@@ -67,7 +67,7 @@ class TraceColumns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     limit: str | None = None
     priority: str | None = None
     unit: str = "s"
-    """Of the times that are numbers: s, ms, us, min or h."""
+    """The unit of numeric times: s, ms, us, min or h."""
 
     def used(self) -> list[str]:
         """The columns that the file must have."""
@@ -151,7 +151,7 @@ WHOLE_GPU = 1000
 
 
 class OpenbPod(msgspec.Struct, frozen=True, gc=False):
-    """What a pod asks for, without its times: all that packing needs. Some lists have no more."""
+    """What a pod requests, without its times: all that packing needs. Some lists have no more."""
 
     name: str
     cpu_milli: int

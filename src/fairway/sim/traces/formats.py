@@ -31,7 +31,7 @@ _DECODE = msgspec.msgpack.Decoder(TraceJob).decode
 
 
 def in_submit_order(jobs: Iterable[TraceJob], chunk: int = CHUNK) -> Iterator[TraceJob]:
-    """All jobs by time of submission; of equals, the one that the trace has first."""
+    """All jobs by time of submission; equal ones in the order of the trace."""
     rest = iter(jobs)
     first = _sorted_run(rest, chunk)
     if len(first) < chunk:
@@ -98,7 +98,7 @@ def check_node_format(format: str) -> None:
 def open_trace(
     path: Path, format: str, problems: TraceProblems, columns: TraceColumns | None = None
 ) -> Iterator[TraceJob]:
-    """The jobs of a trace by time of submission, read as they are asked for."""
+    """The jobs of a trace by time of submission, read on demand."""
     check_format(format)
     if format == "csv":
         if columns is None:
@@ -110,7 +110,7 @@ def open_trace(
 
 
 def _not_all_wrong(jobs: Iterator[TraceJob], format: str, problems: TraceProblems) -> Iterator[TraceJob]:
-    """Refuse a file of which no row can be read."""
+    """Refuses a file without a single readable row."""
     first = next(jobs, None)
     if first is not None:
         yield first

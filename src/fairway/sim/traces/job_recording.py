@@ -58,7 +58,7 @@ _DECODE = msgspec.json.Decoder(_RecordedLine).decode
 
 
 def read_recording(path: Path, problems: TraceProblems) -> Iterator[TraceJob]:
-    """The jobs in the order in which they ended: only those that have not ended yet are held."""
+    """The jobs in the order in which they ended: only unfinished ones are held in memory."""
     open_jobs: dict[str, _Open] = {}
     latest = 0
     for number, line in _lines(path, problems):
@@ -76,7 +76,7 @@ def read_recording(path: Path, problems: TraceProblems) -> Iterator[TraceJob]:
 
 
 def read_recording_nodes(path: Path, problems: TraceProblems) -> Iterator[TraceNode]:
-    """The machines in the order in which they were first seen."""
+    """The machines in order of first appearance."""
     for number, line in _lines(path, problems):
         if line.event == "node":
             try:
@@ -95,7 +95,7 @@ def _lines(path: Path, problems: TraceProblems) -> Iterator[tuple[int, _Recorded
 
 
 def _read(text: str) -> _RecordedLine:
-    """One event. What the decoder refuses is looked at again: amounts may be plain numbers."""
+    """One event. What the decoder refuses is read again more leniently: amounts may be plain numbers."""
     try:
         return _DECODE(text)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
@@ -120,7 +120,7 @@ def _advance(latest: Micros, line: _RecordedLine) -> Micros:
 
 
 def _apply(open_jobs: dict[str, _Open], number: int, line: _RecordedLine, at: Micros) -> TraceJob | None:
-    """Take one event in; the job, where it ended."""
+    """Applies one event; returns the job if it ended."""
     if line.event == "node":
         return None
     if line.event == "submitted":

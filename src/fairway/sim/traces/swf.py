@@ -104,7 +104,7 @@ def _job(fields: list[str]) -> TraceJob:
 
 
 def _known(text: str) -> int:
-    """A count; the format writes -1 for what is not known, which is 0 here."""
+    """A count; the format writes -1 for unknown values, which is 0 here."""
     return 0 if text.startswith("-") else count(text, "field")
 
 

@@ -21,7 +21,7 @@ import msgspec
 
 from fairway.clock import SECOND, Micros, from_datetime
 from fairway.errors import InputError, Problem, ProblemsError
-from fairway.sim.limits import LONGEST_SPAN, MAX_NODES
+from fairway.sim.limits import MAX_NODES, MAX_SPAN
 from fairway.sim.spans import shown
 
 GPU = "nvidia.com/gpu"
@@ -30,21 +30,21 @@ GPU_MODEL_LABEL = "nvidia.com/gpu.product"
 
 
 class TraceJob(msgspec.Struct, frozen=True, gc=False):
-    """A job as its trace tells it: `tasks` like tasks that start together."""
+    """A job as in its trace: `tasks` equal tasks that start together."""
 
     name: str
     submit: Micros
     run: Micros
     """How long it ran, from its start to its end."""
     request: dict[str, int]
-    """What one task asks for; a part of one GPU counts as that part of `nvidia.com/gpu`."""
+    """What one task requests; a part of one GPU counts as that part of `nvidia.com/gpu`."""
     namespace: str = "default"
     queue: str = "default"
     tasks: int = 1
     minimum: int | None = None
-    """Tasks that must start together; all of them where this is not given."""
+    """Tasks that must start together; by default all of them."""
     limit: Micros | None = None
-    """The run time its user asked for, where the trace has one."""
+    """The run time that its user requested, if the trace has one."""
     priority: int = 0
     gpus: int = 0
     """Distinct GPUs of one task."""
@@ -56,7 +56,7 @@ class TraceJob(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def duration(self) -> Micros:
-        """How long it has its capacity: a job is ended when the time it requested is over."""
+        """How long it has its capacity: a job is ended when its requested time is over."""
         return self.run if self.limit is None else min(self.run, self.limit)
 
     @property
@@ -65,7 +65,7 @@ class TraceJob(msgspec.Struct, frozen=True, gc=False):
 
 
 class TraceNode(msgspec.Struct, frozen=True, gc=False):
-    """A machine as its trace tells it."""
+    """A machine as in its trace."""
 
     name: str
     allocatable: dict[str, int]
@@ -77,7 +77,7 @@ EXAMPLES = 5
 
 
 class TraceProblems:
-    """What was wrong in one trace file. A wrong row is left out; it never stops the rest."""
+    """The problems of one trace file. A wrong row is skipped; it never stops the rest."""
 
     def __init__(self, source: str, *, strict: bool = False) -> None:
         self.source = source
@@ -87,11 +87,11 @@ class TraceProblems:
         self._note = ""
 
     def note(self, text: str) -> None:
-        """Something that the user should know and that leaves nothing out; the first one is kept."""
+        """A warning that skips nothing; only the first is kept."""
         self._note = self._note or f"{self.source}: {text}"
 
     def add(self, line: int, message: str, path: str = "") -> None:
-        """Note a row that is left out; where the user is strict it is an error instead."""
+        """Counts a skipped row; if the user is strict it is an error instead."""
         problem = Problem(self.source, line, path, message)
         if self.strict:
             raise ProblemsError([problem])
@@ -100,7 +100,7 @@ class TraceProblems:
             self.examples.append(problem)
 
     def summary(self) -> list[str]:
-        """What was noted; a line that counts, then the examples; nothing where nothing was wrong."""
+        """The warning; a line with the count, then examples; empty if nothing was wrong."""
         noted = [self._note] if self._note else []
         if not self.count:
             return noted
@@ -109,14 +109,14 @@ class TraceProblems:
         return [*noted, f"{self.source}: {self.count} invalid {rows} left out{shown}:", *map(str, self.examples)]
 
     def nothing_left(self, format: str) -> InputError:
-        """A file of which no row can be used is another file than it is said to be: a run of it would say nothing."""
+        """A file without a usable row is in another format: a run of it would have no meaning."""
         lines = "\n".join(map(str, self.examples))
         return InputError(f"{self.source}: no row could be read, expected a trace of format {format}:\n{lines}")
 
 
 _GZIP = b"\x1f\x8b"
 MAX_LINE = 1 << 20
-"""Characters of one line; a longer one means that the file is not what it should be."""
+"""Characters of one line; a longer one means that the file is not in this format."""
 
 _CHUNK = 1 << 16
 _NOT_IN_A_NAME = re.compile(r"[^a-z0-9]+")
@@ -129,7 +129,7 @@ Row = dict[str, str]
 
 
 def read_lines(path: Path) -> Iterator[str]:
-    """The lines of a text file, compressed with gzip or not (told by its first bytes, not by its name)."""
+    """The lines of a text file, compressed with gzip or not (detected by its first bytes, not by its name)."""
     try:
         with path.open("rb") as start:
             compressed = start.read(2) == _GZIP
@@ -146,7 +146,7 @@ def read_lines(path: Path) -> Iterator[str]:
 
 
 def read_chunks(path: Path) -> Iterator[str]:
-    """The text of a file in pieces, compressed or not, for formats that have no lines."""
+    """The text of a file in chunks, compressed or not, for formats without lines."""
     try:
         with path.open("rb") as start:
             compressed = start.read(2) == _GZIP
@@ -197,8 +197,8 @@ def span(text: str, unit: Micros) -> Micros:
         number = Decimal(stripped)
     else:
         raise InputError(f"{shown(text)} is not a number of seconds")
-    if not 0 <= number <= LONGEST_SPAN // unit:
-        most = LONGEST_SPAN // unit
+    if not 0 <= number <= MAX_SPAN // unit:
+        most = MAX_SPAN // unit
         raise InputError(f"{shown(text)} is not a time, expected a number from 0 to {most}")
     return int((number * unit).to_integral_value())
 
@@ -210,13 +210,13 @@ def moment(text: str) -> Micros:
         at = from_datetime(read if read.tzinfo else read.replace(tzinfo=UTC))
     except (ValueError, OverflowError):
         raise InputError(f"{shown(text)} is not a time, expected for example 2017-10-09 07:01:55") from None
-    if not 0 <= at <= LONGEST_SPAN:
+    if not 0 <= at <= MAX_SPAN:
         raise InputError(f"{shown(text)} is not a time, expected a year from 1970 to 2255")
     return at
 
 
 def check_nodes(path: Path, nodes: int) -> int:
-    """The number of machines that a file says there are, before any of them is made."""
+    """Checks the stated number of machines before any of them is created."""
     if nodes > MAX_NODES:
         raise InputError(f"{path}: {nodes} machines, expected at most {MAX_NODES}")
     return nodes
@@ -240,10 +240,10 @@ def count(text: str, what: str) -> int:
 
 
 def numbered(name: str, number: int) -> str:
-    """A name whose order among its like is the order of the numbers: ties in scheduling fall by name."""
+    """A name that sorts in numerical order: ties in scheduling are broken by name."""
     return f"{name}-{number:06d}"
 
 
 def plain_name(text: str) -> str:
-    """A name that Kubernetes would take: lower case letters, digits and dashes."""
+    """A name that Kubernetes accepts: lower case letters, digits and dashes."""
     return _NOT_IN_A_NAME.sub("-", text.lower()).strip("-")[:63].rstrip("-") or "unnamed"
