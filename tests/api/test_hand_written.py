@@ -36,6 +36,10 @@ def test_values_are_read_as_yaml_reads_them():
     }
 
 
+def test_a_lone_letter_is_text():
+    assert plain("{a: n, b: Y, c: no}") == {"a": "n", "b": "Y", "c": False}
+
+
 def test_dates_stay_text():
     assert plain("a: 2026-01-01") == {"a": "2026-01-01"}
 

@@ -120,6 +120,7 @@ _WORDS: dict[str, bool | None] = {
     **dict.fromkeys(("true", "True", "TRUE", "yes", "Yes", "YES", "on", "On", "ON", "y", "Y"), True),
     **dict.fromkeys(("false", "False", "FALSE", "no", "No", "NO", "off", "Off", "OFF", "n", "N"), False),
 }
+_LETTERS = frozenset("yYnN")
 _INTEGER = re.compile(r"[-+]?(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|[1-9][0-9]*|0)", re.ASCII)
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", re.ASCII)
 
@@ -136,8 +137,10 @@ class YamlProblem(Exception):  # noqa: N818 - it is always turned into a problem
 class YamlReader:
     """Builds each document from the parser's events; `repeated` collects (line, message) of repeated keys."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, letters: bool = True) -> None:
+        """With `letters`, a lone `y` or `n` is a boolean, as for kubectl."""
         self._text = text
+        self._texts = frozenset() if letters else _LETTERS
         self.line = 1
         """Where the current document begins."""
         self.repeated: list[tuple[int, str]] = []
@@ -182,7 +185,7 @@ class YamlReader:
         before = self._values
         self._values += 1
         if isinstance(event, yaml.ScalarEvent):
-            value: object = _scalar(event)
+            value: object = event.value if event.value in self._texts else _scalar(event)
         elif depth >= MAX_DEPTH:
             raise YamlProblem(_line(event), f"nested deeper than {MAX_DEPTH} levels")
         else:
