@@ -192,7 +192,7 @@ def test_settings_come_from_a_file_and_flags_win(tmp_path: Path) -> None:
         (HEAD + "minInterval: soon", "run.yaml:3: minInterval: is 'soon', expected a number from 0 to 86400"),
         (HEAD + "schedulerNames: []", "at least one name"),
         ("a: [", "run.yaml:"),
-        (HEAD + "policy: a\npolicyConfigMap: b/c", "expected one of them"),
+        (HEAD + "policy: a\npolicyConfigMap: b/c", "expected at most one"),
         (
             HEAD + "policyInterval: 0",
             "run.yaml:3: policyInterval: is the number 0, expected a number from 0.1",
@@ -208,7 +208,10 @@ def test_settings_come_from_a_file_and_flags_win(tmp_path: Path) -> None:
         (HEAD + "leaderElection: 5", "run.yaml:3: leaderElection: is the number 5, expected a mapping"),
         (HEAD + "leaderElection: {name: a/b}", "leaderElection.name is 'a/b', expected a name"),
         (HEAD + "leaderElection: {name: ''}", "leaderElection.name is '', expected a name"),
-        (HEAD + "leaderElection: {duration: 10}", "expected retry < renewDeadline < duration, found 2 < 10 < 10"),
+        (
+            HEAD + "leaderElection: {duration: 10}",
+            "retry, renewDeadline and duration are 2, 10 and 10, expected increasing values",
+        ),
     ],
 )
 @pytest.mark.parametrize("flags", [{}, {"leaderElection.enabled": False}], ids=["", "with a flag"])

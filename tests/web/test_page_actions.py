@@ -292,7 +292,7 @@ def test_settings_of_the_page_that_contradict_each_other(tmp_path):
         read_settings(None, {"allowActions": True})
     with pytest.raises(InputError, match="must be set together"):
         read_settings(None, {"web": "127.0.0.1:7333", "webCert": "x"})
-    with pytest.raises(InputError, match="expected one"):
+    with pytest.raises(InputError, match="expected at most one"):
         read_settings(None, {"web": "127.0.0.1:7333", "feedSocket": "x"})
     with pytest.raises(InputError, match="webAccess cluster"):
         page_settings("127.0.0.1:7333", allow_actions=True)
