@@ -232,7 +232,7 @@ def of_kind(events: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
 
 def test_a_changed_reason_becomes_an_event_though_nothing_happens_any_more() -> None:
     stage = QuietStage(node("n1", cpu=4), group("g", minimum=16))
-    assert "has 0 of the 16 pods" in of_kind(stage.events(), "PodGroup")[0]["message"]
+    assert "has 0 of its minimum of 16 pods" in of_kind(stage.events(), "PodGroup")[0]["message"]
     stage.clock.move(1)
     stage.see([pod(f"g-{i}", group="g", cpu=1) for i in range(16)])
     stage.clock.move(15)

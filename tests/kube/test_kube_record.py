@@ -67,7 +67,7 @@ def test_free_text_is_left_out(tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         (["plan"], "Missing option '-f' / '--file', or '--kubeconfig'"),
-        (["plan", "-f", "x", "--context", "y"], "exclude each other"),
+        (["plan", "-f", "x", "--context", "y"], "cannot be combined"),
         (["plan", "--kubeconfig", "there-is-none"], "there-is-none"),
         (["record", "--kubeconfig", "there-is-none", "--out", "x"], "there-is-none"),
         (["apply", "--kubeconfig", "x"], "No such option"),
