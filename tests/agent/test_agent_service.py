@@ -242,7 +242,7 @@ def test_a_mapping_that_changes_is_used_and_one_with_a_mistake_is_not(players, h
         eventually(lambda: model() == {"string": "a"})
         path.write_text(head + "resources: 1")
         line = eventually(lambda: agent.logged("mapping refused, the last good one stays in use"))[0]
-        assert "Expected `array`" in line["why"]
+        assert "resources: is the number 1, expected a list" in line["why"]
         assert model() == {"string": "a"}
         path.write_text(head + "resources: [{resource: example.com/gpu, attributes: {model: b}}]")
         eventually(lambda: model() == {"string": "b"})

@@ -210,7 +210,7 @@ def test_a_class_is_immutable() -> None:
     state = state_of(device_node("n1", gpu("a")), ANY)
     state.apply(Upserted(kind_class("any", "nic")))
     assert standings(state) == {"any": (1, 0)}
-    assert any("its spec was changed, which is refused" in warning for warning in state.warnings())
+    assert any("its spec is immutable: the change is ignored" in warning for warning in state.warnings())
 
 
 # -- anything at all, in any order ----------------------------------------------------------------------------------

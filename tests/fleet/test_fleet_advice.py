@@ -50,7 +50,7 @@ def test_each_filter_in_turn() -> None:
         "label the cluster zone=x",
         "tolerate down:NoSelect, or remove the taint",
         "make the cluster available (condition ManagedClusterConditionAvailable)",
-        "free 6 cpu more there",
+        "free 6 cpu more in it",
         "choose 2 clusters (numberOfClusters), or give it 201 more points",
     )
     assert found.obstacle == ""

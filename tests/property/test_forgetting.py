@@ -249,7 +249,7 @@ def test_a_namespace_brings_only_so_many_resource_names() -> None:
     assert [binding.pod for binding in plan.bindings] == ["default/good"]
     assert len(plan.pending) == MAX_NAMES
     [warning] = [text for text in plan.warnings if "evil/p064" in text]
-    assert f"namespace evil has brought {MAX_NAMES} such names, expected at most {MAX_NAMES} in all" in warning
+    assert f"namespace evil already uses {MAX_NAMES} such names, expected at most {MAX_NAMES} in all" in warning
 
 
 @pytest.mark.parametrize("scheduler", ["fairway", "other"])

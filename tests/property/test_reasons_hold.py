@@ -132,7 +132,7 @@ SENTENCES = {
     rf"(?P<more>{AMOUNT}) more would exceed the rest": rest,
     rf"other queues are guaranteed (?P<others>{AMOUNT}) of (?P<most>{AMOUNT}) (?P<resource>\S+); "
     rf"the (?P<more>{AMOUNT}) of its minimum would cut into that": guaranteed,
-    r"has (?P<have>\d+) of the (?P<most>\d+) pods it needs at least(?P<role> in role '.*')?": too_few,
+    r"has (?P<have>\d+) of its minimum of (?P<most>\d+) pods(?P<role> in role '.*')?": too_few,
     r"needs (?P<most>\d+) evictions, (?P<have>\d+) left in this cycle": fewer,
     r"(?:(?P<have>\d+) of the (?P<most>\d+) pods it needs at once could be placed; \S+: |"
     r"fits once the terminating pods are gone; now )?"

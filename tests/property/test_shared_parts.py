@@ -98,7 +98,7 @@ def test_another_policy_gets_plugins_of_its_own() -> None:
     state, registry = state_of(make.node("n", cpu=1)), default_registry()
     one = Session(state, make_policy(), make.NOW, registry)
     one.close()
-    other = Session(state, make_policy(), make.NOW, registry)
+    other = Session(state, make_policy(actions="enqueue, allocate"), make.NOW, registry)
     assert other.plugins is not one.plugins
 
 

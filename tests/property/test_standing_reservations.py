@@ -16,7 +16,7 @@ from fairway.api.policy import Policy
 from fairway.api.scheduling import Reservation
 from fairway.clock import SECOND
 from fairway.drive.change import bound
-from fairway.scheduler.decide import decide, decide_and_explain
+from fairway.scheduler.decide import OpenCycle, decide, decide_and_explain
 from fairway.scheduler.framework.reservation_ledger import Reservations
 from fairway.scheduler.plan import Plan
 from fairway.scheduler.reservations.objects import reservation_objects
@@ -183,8 +183,8 @@ def read(hub: Hub) -> list[str]:
         seen[job.key] = None
         return original(self, job)
 
-    with patch.object(Reservations, "_read_job", noted):
-        decide_and_explain(hub.state, hub.policy, hub.now)
+    with patch.object(Reservations, "_read_job", noted), OpenCycle(hub.state, hub.policy, hub.now):
+        pass  # decided and not explained: reasons look at every job
     return sorted(seen)
 
 

@@ -205,7 +205,7 @@ def test_an_amount_that_may_not_be_kept_is_not_written(amount: int, reason: str)
 
 def test_the_longest_text_that_is_read() -> None:
     assert parse_quantity("0" * 127 + "7") == Quantity(7 * 10**9)
-    with pytest.raises(QuantityError, match="129 characters, at most 128 are read"):
+    with pytest.raises(QuantityError, match="129 characters, expected at most 128"):
         parse_quantity("0" * 128 + "7")
 
 

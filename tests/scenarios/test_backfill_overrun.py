@@ -29,7 +29,7 @@ def test_with_overrun_evict_it_is_evicted_when_it_stands_in_the_way_of_a_promise
     (eviction,) = found.evictions
     assert (eviction.pod, eviction.node, eviction.for_) == ("default/old", "n1", "default/head")
     assert eviction.action == "backfill"
-    assert "outlived its expected run time" in eviction.reason
+    assert "exceeded its expected run time" in eviction.reason
     held = promises(found)["head"]
     assert (held.planned_start, held.soft) == (at(DAY), False)
     assert found.recheck_at is None, "its going is an event"

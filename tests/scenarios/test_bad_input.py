@@ -60,7 +60,7 @@ def test_a_chain_of_3000_queues_is_a_reason_for_the_jobs_there():
     pods = [make.pod("p", queue="q3000", cpu=1), make.pod("r", queue="q3000", node="n1", cpu=1), make.pod("q", cpu=1)]
     made = plan(make.node("n1", cpu=4), chain(3000), *pods)
     assert bound(made) == {"q": "n1"}
-    assert "queue q3000 is below more queues than the 64 levels" in waiting(made)["p"].message
+    assert "queue q3000 is nested deeper than 64 levels" in waiting(made)["p"].message
     assert {queue.name: queue.allocated.get("cpu") for queue in made.queues}["q3000"] == "1"
 
 

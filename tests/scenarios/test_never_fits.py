@@ -54,7 +54,7 @@ class TestNeverFits:
             "a pod needs 5 cpu; the largest node has 4",
         )
         reason, message = self.said(node("a", cpu=4, gpu=0), node("b", cpu=1, gpu=4), pod("p", cpu=2, gpu=2))
-        assert (reason, message.startswith("a pod needs more than any one node has")) == ("NeverFits", True)
+        assert (reason, message.startswith("a pod needs more than any single node has")) == ("NeverFits", True)
 
     def test_pods_that_fit_one_by_one_and_not_together(self):
         assert self.said([node(f"n{i}", cpu=3) for i in range(2)], gang("g", members=3, cpu=2)) == (

@@ -57,7 +57,7 @@ def test_yaml_says_the_same_as_json(tmp_path):
 def test_the_page_for_people(tmp_path):
     out = run_plan(OBJECTS, tmp_path, output="table").out
     assert "Placed 5 pods" in out
-    assert "Waiting: 11 jobs" in out
+    assert "Pending: 11 jobs" in out
     rows = {line.split()[0]: line for line in out.splitlines() if line.split()}
     assert "n1, n2 (2)" in rows["team/fits"]
     assert "default/late-02 .. late-11 (10)" in out

@@ -329,4 +329,4 @@ def test_a_pod_that_fits_only_after_what_was_placed_later_is_not_said_to_be_limi
     )
     assert [binding.pod for binding in made.bindings] == ["default/web"]
     assert waiting(made)["p"].reason == "PredicateFailed"
-    assert "when it was its turn" in waiting(made)["p"].message
+    assert "at its turn" in waiting(made)["p"].message

@@ -257,7 +257,7 @@ def test_a_hook_that_is_slow_once_is_reported_and_dropped_when_it_keeps_to_it() 
     said = [[warning for warning in plan.warnings if "odd" in warning] for plan in plans]
     assert all("plugin odd took more than 1e-06 s in one cycle in looks_around" in texts for texts in said[:3])
     assert [bool(call) for call in calls] == [True, True, True, False, False, False]
-    assert "3 times, and is switched off" in said[-1][0]
+    assert "3 times, and is disabled" in said[-1][0]
     assert [len(plan.bindings) for plan in plans] == [1] * 6
 
 

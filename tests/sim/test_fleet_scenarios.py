@@ -96,12 +96,12 @@ def test_the_fleet_itself_runs_and_the_report_shows_its_clusters(tmp_path: Path)
         (
             "workload:",
             "failures: [{every: 1h, lasts: 5m}]\nworkload:",
-            "s.yaml:11: failures: stands beside a fleet, expec",
+            "s.yaml:11: failures: cannot be combined with a fleet, expec",
         ),
         (
             "workload:",
             "cluster: {nodes: '1 x {cpu: 1}'}\nworkload:",
-            "s.yaml:11: cluster: stands beside a fleet, expected",
+            "s.yaml:11: cluster: cannot be combined with a fleet, expected",
         ),
         ("region: west}}", "region: 'we st'}}", "s.yaml:5: fleet.clusters[0].labels.region"),
     ],

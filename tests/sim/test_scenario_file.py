@@ -106,7 +106,7 @@ def test_published_data_is_named_by_the_environment(monkeypatch: pytest.MonkeyPa
         ("2026-03-01T08", "2026-03-01 08", "s.yaml:3: start: '2026-03-01 08:00:00Z' is not an RFC 3339 time"),
         ("500 x {cpu: 64, memory: 256Gi}", "0 x {cpu: 64}", "s.yaml:8: cluster.nodes[0]: 0 nodes"),
         ("500 x {cpu: 64, memory: 256Gi}", "500 y", "s.yaml:8: cluster.nodes[0]: '500 y' is not a template"),
-        ("load: 0.95", "load: 0.95, every: 5s", "s.yaml:17: workload.jobs[1]: every and load both"),
+        ("load: 0.95", "load: 0.95, every: 5s", "s.yaml:17: workload.jobs[1]: every and load are both"),
         ("tasks: 64", "tasks: 64, minimum: 65", "s.yaml:16: workload.jobs[0]: minimum: 65, expected 1 to 64"),
         ("at: 30m, ", "", "s.yaml:21: failures[0]: expected either node and at, or every"),
         ("drain: node-4", "drain: null", "s.yaml:25: changes[1]: nothing changes"),

@@ -83,5 +83,5 @@ def test_a_report_is_a_page_already(tmp_path, name):
     for given in (tmp_path, page):
         done = CliRunner().invoke(command, [str(given)])
         assert (done.exit_code, done.output) == (0, f"Report at {page.as_uri()}\n")
-    with pytest.raises(InputError, match="expected a recording for --cycle"):
+    with pytest.raises(InputError, match="--cycle requires a recording"):
         CliRunner().invoke(command, [str(tmp_path), "--cycle", "1"], catch_exceptions=False)

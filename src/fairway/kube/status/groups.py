@@ -64,7 +64,7 @@ def group_facts(job: Job, planned: GroupStatus | None, shown: PodGroupStatus) ->
     words = None if planned is None else next((one for one in planned.conditions if one["type"] == WAITS), None)
     if words is None:
         has = ready + counts[TaskState.PENDING]
-        reason, message = "GangTooFewPods", f"has {has} of the {minimum} pods it needs at least"
+        reason, message = "GangTooFewPods", f"has {has} of its minimum of {minimum} pods"
     else:
         reason, message = words["reason"], words["message"]
     if running:
