@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from experiments.packing import Column, Fleet, Packer
 from fairway.sim.traces.csv_traces import OpenbPod
 
-MOST_CPU = 128_000
-MOST_GPU = 8_000
+MAX_CPU = 128_000
+MAX_GPU = 8_000
 TYPICAL = 95
 """Typical pods are the most frequent ones that make up this many percent of all."""
 
@@ -21,8 +21,8 @@ class BestFit(Packer):
     """The node that is left with the least."""
 
     def scores(self, fleet: Fleet, pod: OpenbPod, nodes: Column) -> Column:
-        cpu = (fleet.cpu[nodes] - pod.cpu_milli) / MOST_CPU
-        gpu = (fleet.idle[nodes] - pod.num_gpu * pod.gpu_milli) / MOST_GPU
+        cpu = (fleet.cpu[nodes] - pod.cpu_milli) / MAX_CPU
+        gpu = (fleet.idle[nodes] - pod.num_gpu * pod.gpu_milli) / MAX_GPU
         scores: Column = (100 * (1 - 0.5 * cpu - 0.5 * gpu)).astype(np.int64)
         return scores
 
@@ -31,8 +31,8 @@ class DotProd(Packer):
     """The node whose free room looks least like the request."""
 
     def scores(self, fleet: Fleet, pod: OpenbPod, nodes: Column) -> Column:
-        cpu = fleet.cpu[nodes] * (pod.cpu_milli / MOST_CPU**2)
-        gpu = fleet.idle[nodes] * (pod.num_gpu * pod.gpu_milli / MOST_GPU**2)
+        cpu = fleet.cpu[nodes] * (pod.cpu_milli / MAX_CPU**2)
+        gpu = fleet.idle[nodes] * (pod.num_gpu * pod.gpu_milli / MAX_GPU**2)
         scores: Column = (100 * (1 - (cpu + gpu) / 2)).astype(np.int64)
         return scores
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import numpy as np
 
-from experiments.packers import MOST_CPU, MOST_GPU
+from experiments.packers import MAX_CPU, MAX_GPU
 from fairway.api.settings import Arguments, Count, setting
 from fairway.devices.match.free_slots import FreeSlots, Portion
 from fairway.devices.track.node import NodeDevices
@@ -33,8 +33,8 @@ class BestFit:
     def __init__(self, arguments: Arguments) -> None: ...
 
     def score(self, shape: Shape, nodes: NodeView) -> FloatColumn:
-        left_cpu = (nodes.idle[CPU] - shape.amounts.get(CPU, 0)) / MOST_CPU
-        left_gpu = (idle_gpus(nodes) - gpu_milli(shape)) / MOST_GPU
+        left_cpu = (nodes.idle[CPU] - shape.amounts.get(CPU, 0)) / MAX_CPU
+        left_gpu = (idle_gpus(nodes) - gpu_milli(shape)) / MAX_GPU
         score: FloatColumn = np.trunc(100 * (1 - 0.5 * left_cpu - 0.5 * left_gpu))
         return score
 
@@ -47,8 +47,8 @@ class DotProd:
     def __init__(self, arguments: Arguments) -> None: ...
 
     def score(self, shape: Shape, nodes: NodeView) -> FloatColumn:
-        alike_cpu = nodes.idle[CPU] * (shape.amounts.get(CPU, 0) / MOST_CPU**2)
-        alike_gpu = idle_gpus(nodes) * (gpu_milli(shape) / MOST_GPU**2)
+        alike_cpu = nodes.idle[CPU] * (shape.amounts.get(CPU, 0) / MAX_CPU**2)
+        alike_gpu = idle_gpus(nodes) * (gpu_milli(shape) / MAX_GPU**2)
         score: FloatColumn = np.trunc(100 * (1 - (alike_cpu + alike_gpu) / 2))
         return score
 

@@ -22,7 +22,7 @@ from kube.hub import Hub
 from kube.servers import apply
 
 pytest.register_assert_rewrite("kube.chaos")
-MOST_LINES = 15
+MAX_LINES = 15
 """Of a log, where a test fails."""
 _CLASSES = "/apis/fairway.dev/v1alpha1/resourceclasses"
 
@@ -46,7 +46,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     if isinstance(cluster := given.get("cluster"), Cluster):
         report.sections.append(("pods of the test", cluster.summary()))
     for log in sorted(given["tmp_path"].glob("*.log")) if "tmp_path" in given else ():
-        lines = log.read_text(errors="replace").splitlines()[-MOST_LINES:]
+        lines = log.read_text(errors="replace").splitlines()[-MAX_LINES:]
         report.sections.append((f"end of {log.name}", "\n".join(lines)))
     return report
 

@@ -23,7 +23,7 @@ from kube.servers import apply
 FLOW = "flowcontrol.apiserver.k8s.io/v1"
 VOLCANO = "/apis/scheduling.volcano.sh/v1beta1"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-MOST_BINDINGS = 400
+MAX_BINDINGS = 400
 """Until one of them must have met another at the server."""
 
 
@@ -83,7 +83,7 @@ def test_what_priority_and_fairness_rejects_is_written_all_the_same(
     answers: Counter[int] = Counter()
     made = 0
     with Live(cluster, kubeconfig=str(proxy.kubeconfig(tmp_path))) as live:
-        while not answers[429] and made < MOST_BINDINGS:  # whether two meet at the server is up to the machine
+        while not answers[429] and made < MAX_BINDINGS:  # whether two meet at the server is up to the machine
             for number in range(made, made + 20):
                 cluster.pod(f"p{number}")
             made += 20

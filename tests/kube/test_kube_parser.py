@@ -15,7 +15,7 @@ from fairway.kube.http.exchange import ApiAnswer
 from fairway.kube.http.parser import AnswerParser, HttpError
 from support.effort import examples
 
-MOST, MOST_ERROR = 4096, 512
+MAX_ANSWER, MAX_ERROR = 4096, 512
 
 
 class _Played:
@@ -38,7 +38,7 @@ def read_slowly(data: bytes) -> tuple[int, bytes, bool]:
 
 
 def feed(data: bytes, cuts: list[int]) -> tuple[ApiAnswer | None, bool]:
-    parser = AnswerParser(MOST, MOST_ERROR)
+    parser = AnswerParser(MAX_ANSWER, MAX_ERROR)
     places = [0, *sorted(cut % (len(data) + 1) for cut in cuts), len(data)]
     for begin, end in itertools.pairwise(places):
         answer = parser.feed(data[begin:end]) if end > begin else None
@@ -60,7 +60,7 @@ def chunked(body: bytes, sizes: list[int], trailer: bytes) -> bytes:
 @st.composite
 def answers(draw: st.DrawFn) -> bytes:
     status = draw(st.sampled_from([200, 201, 204, 301, 404, 409, 429, 500]))
-    body = b"" if status == 204 else draw(st.binary(max_size=MOST_ERROR))
+    body = b"" if status == 204 else draw(st.binary(max_size=MAX_ERROR))
     framing = draw(st.sampled_from(["length", "chunks", "end"])) if status != 204 else "none"
     headers = [draw(st.sampled_from([b"Date: now", b"X-Content-Length: 7", b"Retry-After:  12 "]))]
     if framing == "length":
@@ -118,13 +118,13 @@ def test_nonsense_is_an_error_or_no_answer(head: bytes, body: bytes, cuts: list[
 )
 def test_what_cannot_be_understood_is_an_error(text: bytes) -> None:
     with pytest.raises(HttpError):
-        AnswerParser(MOST, MOST_ERROR).feed(text)
+        AnswerParser(MAX_ANSWER, MAX_ERROR).feed(text)
 
 
 def test_of_a_long_error_the_beginning_is_enough_and_its_connection_is_not_used_again() -> None:
-    parser = AnswerParser(MOST, MOST_ERROR)
+    parser = AnswerParser(MAX_ANSWER, MAX_ERROR)
     answer = parser.feed(b"HTTP/1.1 500 Oh\r\nContent-Length: 100000\r\n\r\n" + b"x" * 1000)
-    assert answer == ApiAnswer(500, b"x" * MOST_ERROR)
+    assert answer == ApiAnswer(500, b"x" * MAX_ERROR)
     assert not parser.keeps
 
 
@@ -133,14 +133,14 @@ def test_of_a_long_error_the_beginning_is_enough_and_its_connection_is_not_used_
     [(b"1.0", b"", False), (b"1.0", b"Keep-Alive", True), (b"1.1", b"Close", False), (b"1.1", b"", True)],
 )
 def test_a_connection_is_kept_as_the_server_says(version: bytes, said: bytes, keeps: bool) -> None:
-    parser = AnswerParser(MOST, MOST_ERROR)
+    parser = AnswerParser(MAX_ANSWER, MAX_ERROR)
     connection = b"Connection: " + said + b"\r\n" if said else b""
     assert parser.feed(b"HTTP/" + version + b" 200 OK\r\n" + connection + b"Content-Length: 0\r\n\r\n") is not None
     assert parser.keeps is keeps
 
 
 def test_bytes_behind_an_answer_end_its_connection() -> None:
-    parser = AnswerParser(MOST, MOST_ERROR)
+    parser = AnswerParser(MAX_ANSWER, MAX_ERROR)
     answer = parser.feed(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}HTTP/1.1 200 OK")
     assert answer == ApiAnswer(200, b"{}")
     assert not parser.keeps
@@ -163,11 +163,11 @@ def test_bytes_behind_an_answer_are_no_answer_to_the_next_request(
     }
     for header, sent in heads.items():
         whole = b"HTTP/1.1 200 OK\r\n%b\r\n\r\n%b" % (header, sent)
-        parser = AnswerParser(MOST, MOST_ERROR)
+        parser = AnswerParser(MAX_ANSWER, MAX_ERROR)
         clean = parser.feed(whole)
         assert clean is not None
         assert parser.keeps
-        parser = AnswerParser(MOST, MOST_ERROR)
+        parser = AnswerParser(MAX_ANSWER, MAX_ERROR)
         answer = parser.feed(whole + surplus)
         assert answer == clean
         assert not parser.keeps

@@ -24,7 +24,7 @@ from support.contention import DAY, Action, running
 from support.objects import BEGIN
 
 EXPECTED = "fairway.dev/expected-runtime"
-MOST_PASSES = 500
+MAX_PASSES = 500
 
 
 def planning(mode: str, *before: Action, plugins: Sequence[str] = ("gang", "predicates"), **arguments: Any) -> Policy:
@@ -143,7 +143,7 @@ class Stream:
             moments |= {end for end in self._ends.values() if end > now}
             if again is not None and (coming or self._ends or again == now):
                 moments.add(again)
-            assert len(self.passes) < MOST_PASSES
+            assert len(self.passes) < MAX_PASSES
         invariants.check(self.state)
         return self
 

@@ -31,7 +31,7 @@ HEALTHY = "Healthy"
 
 
 class PluginSession:
-    """See the module. `run` ends when the plugin is gone for good; its maker cancels it when it is replaced."""
+    """`run` returns once the plugin is gone for good; whoever created it cancels it when it is replaced."""
 
     def __init__(
         self,

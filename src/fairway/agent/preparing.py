@@ -61,7 +61,7 @@ class _Wanted(NamedTuple):
 
 
 class ClaimPreparer:
-    """See the module. All of it runs on one event loop."""
+    """Prepares and unprepares claims for the kubelet, all on one event loop."""
 
     def __init__(
         self,

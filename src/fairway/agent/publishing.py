@@ -58,7 +58,7 @@ class _Slices(msgspec.Struct, frozen=True):
 
 
 class SlicePublisher:
-    """See the module. Slices of other drivers and nodes are not touched, or even read."""
+    """Publishes the slices of this node and driver; those of others are neither changed nor read."""
 
     def __init__(self, client: ApiClient, api_version: str, node: OwnerReference, driver: str) -> None:
         self._client = client

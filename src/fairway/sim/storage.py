@@ -62,7 +62,7 @@ class StorageHost(NamedTuple):
 
 
 class VirtualStorage:
-    """See the module."""
+    """Binds and provisions the claims of a virtual cluster."""
 
     def __init__(self, cluster: StorageHost, loop: EventLoop, timing: TimingPart, dice: Random) -> None:
         self._cluster = cluster

@@ -97,7 +97,7 @@ SCHEDULING_BUDGET = 6_000
 """Units of one cycle, where a scheduler runs on a cluster."""
 LEAST = 500
 """Units of a namespace in one cycle, however many namespaces have more to do than their part."""
-MOST_DEBT = 64
+MAX_DEBT = 64
 """Parts that a namespace can be behind: one object may cost more than a part."""
 _NO_MOMENT: Micros = -(1 << 62)
 
@@ -130,7 +130,7 @@ class NamespaceBudgets:
     def _begin(self, now: Micros, limit: int) -> None:
         owed = {name: self._debts.get(name, 0) + self._spent.get(name, 0) for name in {*self._debts, *self._spent}}
         self._debts = {
-            name: min(units - self._part, MOST_DEBT * self._part) for name, units in owed.items() if units > self._part
+            name: min(units - self._part, MAX_DEBT * self._part) for name, units in owed.items() if units > self._part
         }
         self._part = max(LEAST, limit // max(1, len(self._short)))
         self._now, self._spent, self._short = now, {}, set()

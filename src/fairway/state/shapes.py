@@ -74,7 +74,7 @@ class ShapeKey(NamedTuple):
 
 
 class Shape:
-    """See the module. `rules` speak of terms by id, `matched` are the terms that select pods of this shape."""
+    """What like tasks share. `rules` refer to terms by id; `matched` are the terms that select pods of this shape."""
 
     __slots__ = (
         "amounts",

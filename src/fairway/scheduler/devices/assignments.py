@@ -36,7 +36,7 @@ class Given(NamedTuple):
 
 
 class DeviceAssignments:
-    """See the module."""
+    """The devices assigned in one session, with an undo entry for each."""
 
     def __init__(self, ledger: DeviceLedger, snapshot: WorkingCopy, chain: Chain = DEFAULT_CHAIN) -> None:
         self.ledger = ledger

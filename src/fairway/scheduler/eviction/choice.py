@@ -6,7 +6,7 @@ Everything is tried out on statements, and nothing of it remains.
 The set of victims that takes queues the least below what they deserve, found by looking at all sets.
 
 Units are taken in order, so the last one may be larger than what its queue has too much of. Where that takes a queue
-below what it deserves and at most `MOST_UNITS` units could go, every set of them is looked at: gangs whole, within
+below what it deserves and at most `MAX_UNITS` units could go, every set of them is looked at: gangs whole, within
 budgets and guarantees. Of those that serve the claimant the one is best that takes queues the least below what they
 deserve, then the one that takes the least, then the one of fewest pods, then the first in the order of units.
 """
@@ -67,7 +67,7 @@ def _find(claim: EvictionClaim) -> Found | None:
     most = claim.entitlement.below(found.units, taken)
     if not most:
         return found
-    if len(units) <= MOST_UNITS:
+    if len(units) <= MAX_UNITS:
         return least_set(claim, units, most) or found
     for narrower in claim.entitlement.narrowed(taken):
         less = _Choice(claim.entitled(narrower)).find()
@@ -90,7 +90,7 @@ class _Choice:
 
     def eligible(self) -> list[Unit]:
         """All units that may go; where that is too many to look at all sets, only so many that this can be seen."""
-        return list(islice(self._hunt.eligible_units(), MOST_UNITS + 1))
+        return list(islice(self._hunt.eligible_units(), MAX_UNITS + 1))
 
     def find(self) -> Found | None:
         with self._hide_raised():
@@ -177,7 +177,7 @@ class _Choice:
         return left is None
 
 
-MOST_UNITS = 10
+MAX_UNITS = 10
 
 _Rank = tuple[int, int, int, list[tuple[int, int, int, str]]]
 

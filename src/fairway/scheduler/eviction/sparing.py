@@ -18,7 +18,7 @@ Places for all nominated pods of a plan at once: an exact search, up to a stated
 
 Pods are placed in order, each on the best node that leaves places for all that follow. The first try is what placing
 one after the other gives; where that fails, the search goes back. It is exact as long as the plan nominates at most
-`MOST_PODS` pods and its searches try at most `MOST_TRIES` placements; beyond that the answer is "no".
+`MAX_PODS` pods and its searches try at most `MAX_TRIES` placements; beyond that the answer is "no".
 """
 
 from __future__ import annotations
@@ -279,8 +279,8 @@ def _exceeds(account: QueueAccount, amounts: Amounts, limit: Amounts) -> bool:
     return any(amount and account.allocated[row] + amount > limit[row] for row, amount in enumerate(amounts))
 
 
-MOST_PODS = 64
-MOST_TRIES = 2_000
+MAX_PODS = 64
+MAX_TRIES = 2_000
 
 
 class Nominee(NamedTuple):
@@ -294,14 +294,14 @@ class PlacesTogether:
     """The searches of one plan. They share what may be tried."""
 
     def __init__(self) -> None:
-        self._tries = MOST_TRIES
+        self._tries = MAX_TRIES
         self._nominees: list[Nominee] = []
         self._placed: list[Place] = []
         self._failed: set[Hashable] = set()
 
     def find(self, nominees: list[Nominee], statement: Statement) -> list[Place] | None:
         """Places for all of them, then on the statement; None if there are none, or the search was too long."""
-        if len(nominees) > MOST_PODS:
+        if len(nominees) > MAX_PODS:
             return None
         self._nominees, self._placed, self._failed = nominees, [], set()
         return self._placed if self._place_rest(statement) else None

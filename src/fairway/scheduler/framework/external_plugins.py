@@ -187,7 +187,7 @@ class Nodes:
 GIANT_SCORE = 1e6
 """A single score beyond this is no score."""
 
-MOST_CHECKS = 1000
+MAX_CHECKS = 1000
 """Checks that one call of a filter may give."""
 
 LONGEST_TEXT = 500
@@ -270,9 +270,9 @@ def _kind(key: Any) -> tuple[Any, Any]:
 
 
 def _filter(answer: Any, arguments: Sequence[Any]) -> list[Check]:
-    checks = [_check(check, _view(arguments).size) for check in islice(answer, MOST_CHECKS + 1)]
-    if len(checks) > MOST_CHECKS:
-        raise ValueError(f"more than {MOST_CHECKS} checks")
+    checks = [_check(check, _view(arguments).size) for check in islice(answer, MAX_CHECKS + 1)]
+    if len(checks) > MAX_CHECKS:
+        raise ValueError(f"more than {MAX_CHECKS} checks")
     return checks
 
 
@@ -365,7 +365,7 @@ def _owed(answer: Any, _: Sequence[Any]) -> dict[int, tuple[int, int]]:
 
 
 def _key_texts(answer: Any, _: Sequence[Any]) -> list[KeyText]:
-    found = list(islice(answer, MOST_CHECKS))
+    found = list(islice(answer, MAX_CHECKS))
     if not all(
         isinstance(part, KeyText) and isinstance(part.key, str) and isinstance(part.text, str) for part in found
     ):

@@ -143,7 +143,7 @@ Deserved = Callable[[], Mapping[str, Amounts] | None]
 
 
 class SessionAccounts:
-    """See the module."""
+    """The accounts of all queues in one session."""
 
     def __init__(self, state: ClusterState, total: Amounts, devices: DeviceAssignments, deserved: Deserved) -> None:
         names = state.axis.names

@@ -37,7 +37,7 @@ from fairway.state.waiting import EquivalenceClass, GangTemplate, PendingJob
 
 
 class Session:
-    """See the module."""
+    """One cycle in progress: its parts, and what has been decided so far."""
 
     def __init__(
         self,

@@ -28,7 +28,7 @@ from fairway.state.snapshot import WorkingCopy, snapshot_of
 
 
 class WorkingNodes:
-    """See the module."""
+    """The nodes as one session changes them."""
 
     def __init__(self, state: ClusterState, parts: PolicyParts) -> None:
         book = device_ledger(state)

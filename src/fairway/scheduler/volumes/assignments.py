@@ -62,7 +62,7 @@ class _Decision:
 
 
 class VolumeAssignments:
-    """See the module."""
+    """The volumes assumed in one session, with an undo entry for each."""
 
     def __init__(self, state: ClusterState, snapshot: WorkingCopy, pods: PodCounts) -> None:
         self._state = state
