@@ -126,7 +126,8 @@ def test_a_watch_whose_answer_never_begins_is_given_up(
         gateway = Gateway(proxy, fault, lambda asked: asked.is_watch and asked.path.endswith("/pods"))
 
         def hasten(scheduler: object) -> None:
-            scheduler._client._transport._time_limit = 2.0  # type: ignore[attr-defined]
+            client = scheduler._client  # type: ignore[attr-defined]
+            client._limits = client._limits._replace(seconds=2.0)
 
         with Live(cluster, kubeconfig=str(proxy.kubeconfig(tmp_path)), prepare=hasten):
             gateway.is_on = True
